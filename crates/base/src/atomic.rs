@@ -1,7 +1,7 @@
-//! Files that are replaced as a whole: a crash or a power cut leaves the old content or the new one, never a part.
+//! Atomic files: a crash or a power loss leaves the old content or the new one, never a part.
 //!
-//! The new content is written beside its place under the name `NAME.PID.NUMBER.new`, synced, and renamed; then the
-//! folder is synced. A file is its owner's alone from the beginning.
+//! The new content is written beside the target as `NAME.PID.NUMBER.new`, synced, and renamed; then the folder is
+//! synced. Only the owner can ever read the file.
 
 use crate::private;
 use std::ffi::OsStr;
@@ -10,10 +10,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the name of a file ends that has not taken its place yet.
+/// Suffix of an unfinished file.
 const ENDING: &str = ".new";
 
-/// A file that has not taken its place yet. Dropped before, it is removed.
+/// An unfinished file. Dropping it removes it.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -22,14 +22,14 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file for this place. If a link is there, the link is what will be replaced.
+    /// Begins a file that will replace `place`. If `place` is a link, the link is replaced, not its target.
     ///
     /// # Errors
     ///
-    /// When `place` is no name of a file, or the system refuses.
+    /// `place` is not a file name, or the system fails.
     pub fn begin(place: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "this is no name of a file");
+        let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "not a file name");
         let name = place.file_name().ok_or_else(no_name)?;
         loop {
             let mut new = name.to_owned();
@@ -37,48 +37,48 @@ impl AtomicFile {
             let beside = place.with_file_name(new);
             match private::create_new(&beside) {
                 Ok(file) => return Ok(Self { file, beside, place: place.to_owned() }),
-                // Of a process with our number that was killed, or that runs in another container.
+                // Left by a killed process with our id, or by one in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The same, but a link is followed, so that the link itself stays: for a place that a user named.
+    /// The same, but follows a link, so that the link stays: for a path that a user named.
     ///
     /// # Errors
     ///
-    /// When something else than an ordinary file is there, `place` is no name of a file, or the system refuses.
+    /// There is something other than a regular file, `place` is not a file name, or the system fails.
     pub fn begin_through_links(place: &Path) -> io::Result<Self> {
         match fs::canonicalize(place) {
             Ok(place) if place.metadata()?.is_file() => Self::begin(&place),
-            Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no ordinary file")),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::begin(place),
             Err(error) => Err(error),
         }
     }
 
-    /// Where the content is written to.
+    /// The file to write the content to.
     pub const fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Makes it durable and puts it in the place of what is there.
+    /// Syncs the file and replaces the target.
     ///
     /// # Errors
     ///
-    /// When the system refuses. Then the place is as it was, unless only the last sync failed.
+    /// The system fails. The target is then unchanged, unless only the last sync failed.
     pub fn replace(self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, &self.place)?;
         sync_folder_of(&self.place)
     }
 
-    /// Makes it durable and puts it there unless something is: of two processes the first one wins.
+    /// Syncs the file and puts it in place unless the target exists: the first of two processes wins.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` when something is there, or what the system says.
+    /// `AlreadyExists`, or an error of the system.
     pub fn put_new(self) -> io::Result<()> {
         self.file.sync_all()?;
         rename_new(&self.beside, &self.place)
@@ -87,27 +87,27 @@ impl AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After a rename nothing has this name. Before it, the reason for giving up is worth more than this error.
+        // After a rename the name is gone. Before it, the original error matters more than this one.
         let _removed = fs::remove_file(&self.beside);
     }
 }
 
-/// Puts these bytes in the place of a file, durably.
+/// Replaces a file with these bytes, durably.
 ///
 /// # Errors
 ///
-/// When the system refuses. Then the place is as it was, unless only the last sync failed.
+/// The system fails. The target is then unchanged, unless only the last sync failed.
 pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = AtomicFile::begin(place)?;
     new.file().write_all(bytes)?;
     new.replace()
 }
 
-/// Renames durably, but only to a name that nothing has.
+/// Renames durably, but only to a free name.
 ///
 /// # Errors
 ///
-/// `AlreadyExists` when something has it, or what the system says.
+/// `AlreadyExists`, or an error of the system.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_without_replacing(from, to)?;
     sync_folder_of(to)
@@ -118,7 +118,7 @@ fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that cannot look and rename in one step.
+        // The file system cannot check and rename in one step.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if fs::symlink_metadata(to).is_ok() => {
             Err(io::ErrorKind::AlreadyExists.into())
         }
@@ -133,37 +133,37 @@ fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     fs::remove_file(from)
 }
 
-/// Makes the names in the folder of `path` durable.
+/// Syncs the folder of `path`.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// The system fails.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file.
+    // On other systems a folder cannot be opened as a file.
     if cfg!(unix) { File::open(folder_of(path))?.sync_all() } else { Ok(()) }
 }
 
-/// Removes files that killed processes left beside this place.
+/// Removes unfinished files that killed processes left beside `place`.
 pub fn clear_leftovers(place: &Path) {
     let Some(name) = place.file_name().and_then(OsStr::to_str) else { return };
     for entry in fs::read_dir(folder_of(place)).into_iter().flatten().flatten() {
         let left = entry.file_name();
         let writer = left.to_str().and_then(|left| writer_of(left.strip_prefix(name)?));
         if writer.is_some_and(is_dead) {
-            // Not worth an error: the file is in nobody's way.
+            // Not worth an error: the file does no harm.
             let _removed = fs::remove_file(entry.path());
         }
     }
 }
 
-/// The process that wrote a file with this end of its name.
+/// The process that wrote a file with this suffix.
 fn writer_of(end: &str) -> Option<u32> {
     let (pid, number) = end.strip_prefix('.')?.strip_suffix(ENDING)?.split_once('.')?;
     number.parse::<u64>().ok()?;
     pid.parse().ok()
 }
 
-/// Whether no process has this number. Without `/proc` that cannot be told of any.
+/// Whether no process has this id. Without `/proc` it returns false.
 #[must_use]
 pub fn is_dead(pid: u32) -> bool {
     Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()

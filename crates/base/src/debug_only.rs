@@ -1,7 +1,7 @@
-//! `Debug` for types that hold secrets, private data or what nobody wants to read: it shows the named values alone.
+//! `Debug` for types with secrets or private data: shows only the named values.
 
-/// Implements `Debug` with these fields and no other: `debug_only!(Type, |it| name = it.value)`. A type parameter stands
-/// behind `for`: `debug_only!(Type<E> for E, …)`.
+/// Implements `Debug` with only these fields: `debug_only!(Type, |it| name = it.value)`. A type parameter follows
+/// `for`: `debug_only!(Type<E> for E, …)`.
 #[macro_export]
 macro_rules! debug_only {
     ($name:ident $(<$($argument:tt),+>)? $(for $generic:ident)? $(, |$it:ident| $($field:ident = $value:expr),+)?) => {

@@ -1,4 +1,4 @@
-//! What the crates that do IO share. Pure crates (governor, lab, protocol, engine, schedule) do not depend on it.
+//! Shared by all crates with IO. Pure crates (governor, lab, protocol, engine, schedule) do not depend on it.
 //!
 //! # Files
 //!
@@ -6,10 +6,10 @@
 //! - `atomic.rs`: files that are replaced as a whole
 //! - `clock.rs`: the wall clock
 //! - `date.rs`: RFC 3339 in UTC
-//! - `debug_only.rs`: `Debug` that shows some fields alone
-//! - `live_line.rs`: one line on a terminal that is drawn again and again
-//! - `outside.rs`: text that somebody else wrote, made safe to show
-//! - `process.rs`: which processes there are
+//! - `debug_only.rs`: `Debug` with selected fields
+//! - `live_line.rs`: a terminal line that is redrawn
+//! - `outside.rs`: makes text from outside safe to show
+//! - `process.rs`: lists the processes of the machine
 
 pub mod atomic;
 pub mod clock;

@@ -1,17 +1,17 @@
-//! One line on stderr that is drawn again and again, and only where somebody watches.
+//! A status line on stderr that is redrawn, only on a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Back to the start of the line, and nothing on it.
+/// Moves to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
-/// How often a line is drawn at most; a terminal over a network is slow.
+/// Shortest time between two redraws; a terminal over a network is slow.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// The width of a terminal that does not say how wide it is.
+/// The width if the terminal does not report one.
 const WIDTH_DEFAULT: usize = 80;
 
-/// The line. Taken away when it is dropped.
+/// The line. Dropping it clears it.
 #[derive(Debug)]
 pub struct LiveLine {
     is_shown: bool,
@@ -31,7 +31,7 @@ impl LiveLine {
         self.is_shown
     }
 
-    /// Draws what `text` gives, cut to the width of the terminal, unless the line was drawn less than 0.1 s ago.
+    /// Draws the result of `text`, cut to the terminal's width, unless the line was drawn less than 0.1 s ago.
     pub fn show(&self, text: impl FnOnce() -> String) {
         let mut drawn = self.drawn();
         if !self.is_shown || drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
@@ -41,7 +41,7 @@ impl LiveLine {
         write(&format!("{CLEAR}{}", cut(&text(), width())));
     }
 
-    /// Takes the line away, before anything else is written. The next one is drawn at once.
+    /// Clears the line before other output. The next `show` draws at once.
     pub fn clear(&self) {
         if self.drawn().take().is_some() {
             write(CLEAR);
@@ -59,13 +59,13 @@ impl Drop for LiveLine {
     }
 }
 
-/// That nobody reads stderr is no reason to stop.
+/// A failing stderr is no reason to stop.
 fn write(text: &str) {
     let mut stderr = io::stderr().lock();
     let _shown = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// A line that wraps cannot be taken away.
+/// Cuts the line: a wrapped line cannot be cleared.
 fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).collect()
 }

@@ -1,16 +1,16 @@
-//! Text that somebody else wrote, made safe to show: it can neither drive a terminal nor pass for a line of ours.
+//! Makes text from outside safe to show: it can neither control a terminal nor imitate a line of ours.
 //!
-//! A control character, and one that ends a line, is invisible, or changes the order of others, is shown as its escape.
+//! Control characters, line separators, invisible characters and those that change the text direction are escaped.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// Text from outside in one line.
+/// Text from outside on one line.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false).to_string()
 }
 
-/// The same, cut to so many characters; `…` says that there is more.
+/// The same, cut to `chars_max` characters; `…` marks a cut.
 #[must_use]
 pub fn shortened(text: &str, chars_max: usize) -> String {
     let line = one_line(text);
@@ -39,7 +39,7 @@ fn escaped(text: &str, stays: fn(char) -> bool) -> impl Display {
     Escaped(text, stays)
 }
 
-/// Whether a character ends a line, is not shown, or changes the order in which others are shown.
+/// Whether a character ends a line, is invisible, or changes the text direction.
 const fn is_deceptive(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

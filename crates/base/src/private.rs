@@ -1,4 +1,4 @@
-//! Files and folders that only their owner may use. On systems without Unix modes they are ordinary ones.
+//! Files and folders with access for their owner only. Systems without Unix modes get ordinary ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,11 +8,11 @@ use std::path::Path;
 pub const FILE_MODE: u32 = 0o600;
 /// The same for a folder.
 pub const FOLDER_MODE: u32 = 0o700;
-/// Every right that others could have.
+/// All permission bits of group and others.
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
-/// Options that write, and give a file that they create to its owner alone.
+/// Options for writing; a created file is accessible by its owner only.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -22,29 +22,29 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Creates a file that is not there yet.
+/// Creates a new file.
 ///
 /// # Errors
 ///
-/// When something has that name, a link included, or the system refuses.
+/// The name exists, also as a link, or the system fails.
 pub fn create_new(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
 
-/// Makes a folder and those above it. One that is there stays as it is.
+/// Creates a folder and its parents. Existing ones are unchanged.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// The system fails.
 pub fn make_folders(path: &Path) -> io::Result<()> {
     folder_builder().recursive(true).create(path)
 }
 
-/// Makes one folder, and says whether it was not there. One that is there stays as it is.
+/// Creates one folder; returns whether it is new. An existing one is unchanged.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// The system fails.
 pub fn make_folder(path: &Path) -> io::Result<bool> {
     match folder_builder().create(path) {
         Ok(()) => Ok(true),
@@ -61,12 +61,12 @@ fn folder_builder() -> fs::DirBuilder {
     builder
 }
 
-/// Opens a folder itself, and nothing that a link leads to: what is asked of the open folder cannot be put in its place
-/// by somebody else between a check and a use.
+/// Opens a folder without following a link: operations on the open folder cannot be redirected between a check and a
+/// use.
 ///
 /// # Errors
 ///
-/// When it is not there, is a link or no folder, or the system refuses.
+/// It does not exist, is a link or not a folder, or the system fails.
 #[cfg(unix)]
 pub fn open_folder(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
@@ -74,7 +74,7 @@ pub fn open_folder(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Why a file or folder is not ours alone.
+/// Why a file or folder is not private.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPrivate {
@@ -82,21 +82,21 @@ pub enum NotPrivate {
     OtherOwner {
         /// That user.
         owner: u32,
-        /// The user that we run as.
+        /// The current user.
         us: u32,
     },
-    /// Others have rights to it.
+    /// Other users have access.
     Exposed {
         /// Its mode.
         mode: u32,
     },
 }
 
-/// Checks that nobody else may use what these metadata are of.
+/// Checks that only the owner has access.
 ///
 /// # Errors
 ///
-/// Says who else may.
+/// Another user has access.
 #[cfg(unix)]
 pub fn check(metadata: &fs::Metadata) -> Result<(), NotPrivate> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! The one way to a browser.
+//! Starts a browser.
 
 use crate::browser::Browser;
 use crate::engine::Deadline;
@@ -10,12 +10,11 @@ use crate::process::program;
 use crate::profile::HeldProfile;
 use crate::request::{BrowserRequest, Window};
 
-/// Starts a browser for this run, with a profile that nobody else has until it is dropped.
+/// Starts a browser for this run, with a profile that no other process can use until it is dropped.
 ///
 /// # Errors
 ///
-/// When the profile is in use (with the process that has it) or not to be trusted, when there is no browser, or when it
-/// does not start.
+/// The profile is in use (names the process) or not private, there is no browser, or it does not start.
 pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, BrowserError> {
     let path = std::env::var("PATH").ok();
     let program = program::find(request.program.as_deref(), path.as_deref())?;
@@ -38,7 +37,7 @@ pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, Bro
     };
     let engine = match start(&held) {
         Ok(engine) => engine,
-        // A driver that does not answer has not seen the profile yet.
+        // A driver that does not answer has not touched the profile.
         Err(error) if held.is_new || matches!(error, BrowserError::Driver { .. }) => return Err(error),
         Err(error) => {
             let (engine, kept) = start_anew(&mut held, error, start)?;
@@ -50,8 +49,8 @@ pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, Bro
     Ok(Browser { engine, notices, window, profile, _held: held })
 }
 
-/// A browser that does not start with a profile that was used before may start with an empty one: then it was the
-/// profile. If it does not, it was not, and the profile is put back.
+/// If the browser does not start with a used profile, it is tried with an empty one. If that works, the profile was
+/// damaged; otherwise the profile is put back.
 fn start_anew<E>(
     held: &mut HeldProfile,
     error: BrowserError,

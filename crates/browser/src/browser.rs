@@ -1,4 +1,4 @@
-//! A browser as a connector sees it.
+//! A browser, as a connector sees it.
 
 use crate::engine::{Deadline, Engine, EngineKind};
 use crate::error::BrowserError;
@@ -9,45 +9,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A running browser with a profile of its own. Dropping it ends all its processes.
+/// A running browser with its own profile. Dropping it ends all its processes.
 #[derive(Debug)]
 pub struct Browser {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) window: Window,
     pub(crate) profile: PathBuf,
-    /// Last, so that the profile is free only when the browser is gone.
+    /// Last, so that the profile is released after the browser is gone.
     pub(crate) _held: crate::profile::HeldProfile,
 }
 
-/// How often it is looked whether a download is there.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Poll interval for downloads.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Browser {
     /// Opens a page.
     ///
     /// # Errors
     ///
-    /// When there are too many, the browser is gone, or it takes too long.
+    /// There are too many pages, the browser is gone, or a timeout.
     pub fn new_page(&self, within: Duration) -> Result<Page, BrowserError> {
         self.engine.new_page(Deadline::after(within)).map(Page::new)
     }
 
-    /// Pages that were opened by pages since the last call. Those beyond the bound were closed and counted.
+    /// Pages that other pages opened since the last call. Those beyond the limit were closed and counted.
     pub fn popups(&self) -> Vec<Page> {
         self.engine.take_popups().into_iter().map(Page::new).collect()
     }
 
-    /// What was downloaded in this run. Files are deleted with the browser: move away what is to be kept.
+    /// The downloads of this run. Files are deleted with the browser: move those to keep.
     pub fn downloads(&self) -> Vec<Download> {
         self.engine.downloads()
     }
 
-    /// Waits until this many downloads are complete, and gives all of them.
+    /// Waits until this many downloads are complete, and returns all.
     ///
     /// # Errors
     ///
-    /// When the browser is gone, or it takes too long.
+    /// The browser is gone, or a timeout.
     pub fn wait_for_downloads(&self, count: usize, within: Duration) -> Result<Vec<Download>, BrowserError> {
         let deadline = Deadline::after(within);
         loop {
@@ -61,72 +61,72 @@ impl Browser {
             if deadline.is_over() {
                 return Err(deadline.timed_out("finish its downloads"));
             }
-            std::thread::sleep(LOOK_AGAIN.min(deadline.left()));
+            std::thread::sleep(POLL_INTERVAL.min(deadline.left()));
         }
     }
 
-    /// What was done without having been asked for, for the owner to know.
+    /// Automatic decisions that the owner should know of.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// What pages tried, and how often.
+    /// Counts of unrequested actions of pages.
     pub fn counts(&self) -> BrowserCounts {
         self.engine.counts()
     }
 
-    /// What drives it.
+    /// The engine that drives it.
     pub fn engine(&self) -> EngineKind {
         self.engine.kind()
     }
 
-    /// Whether an owner can see and use it.
+    /// Whether the owner can see and use it.
     pub fn has_window(&self) -> bool {
         self.window == Window::Headed
     }
 
-    /// Where its profile is.
+    /// Path of its profile.
     pub fn profile(&self) -> &Path {
         &self.profile
     }
 
-    /// Why the browser is no longer there, if it is not.
+    /// Why the browser is gone, if it is.
     pub fn gone(&self) -> Option<String> {
         self.engine.gone()
     }
 
-    /// Ends the browser as a person would: what it knows is on the disk afterwards. Whatever is left is killed.
+    /// Closes the browser normally, so that its state is saved. Remaining processes are killed.
     ///
     /// # Errors
     ///
-    /// When it did not end by itself. It is gone all the same.
+    /// It did not end normally. It is gone all the same.
     pub fn close(self, within: Duration) -> Result<(), BrowserError> {
         self.engine.close(Deadline::after(within))
     }
 }
 
-/// What pages tried that nobody asked for.
+/// Unrequested actions of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BrowserCounts {
-    /// Alerts, questions, and "do you want to leave".
+    /// Alerts, prompts, and "do you want to leave".
     pub dialogs_dismissed: u64,
-    /// Pages beyond the bound.
+    /// Popups beyond the limit.
     pub popups_closed: u64,
-    /// Downloads beyond the bounds.
+    /// Downloads beyond the limits.
     pub downloads_cancelled: u64,
-    /// Messages of the browser's that nobody waited for, beyond the bound.
+    /// Unexpected messages of the browser beyond the limit.
     pub events_dropped: u64,
 }
 
 /// A download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
-    /// What the page calls it. A text from outside: never a path.
+    /// The page's name for it. Untrusted text, never a path.
     pub suggested_name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How large it is by now.
+    /// Its current size.
     pub bytes: u64,
-    /// Whether it is all there.
+    /// Whether it is complete.
     pub is_complete: bool,
 }

@@ -1,7 +1,7 @@
-//! The seam between what a connector sees and what drives the browser.
+//! Interface between connector-facing types and the engine that drives the browser.
 //!
-//! An engine knows how to do few things: open a page, go to an address, run a script, press keys, draw. Everything else
-//! is made of these in `page.rs`, once for all engines.
+//! An engine can open a page, navigate, run a script, press keys and take a screenshot. `page.rs` builds everything
+//! else from these, once for all engines.
 
 pub(crate) mod choice;
 pub(crate) mod connection;
@@ -23,7 +23,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What drives a browser.
+/// Kind of engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// Our own, over a pipe.
@@ -41,7 +41,7 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// When a call is over, and how long it had, for the words about it.
+/// Deadline of a call, with its length for messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub(crate) within: Duration,
@@ -50,7 +50,7 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub(crate) fn after(within: Duration) -> Self {
-        /// What is further away is as good as never, and always a time.
+        /// Longer deadlines are cut to this, which always fits the clock.
         const FAR: Duration = Duration::from_secs(24 * 3600);
         let now = Instant::now();
         Self { within, at: now + within.min(FAR) }
@@ -73,29 +73,29 @@ impl Deadline {
 pub(crate) trait Engine: Debug + Send + Sync {
     fn kind(&self) -> EngineKind;
     fn new_page(&self, deadline: Deadline) -> Result<Arc<dyn EnginePage>, BrowserError>;
-    /// Pages that were opened by other pages and not yet handed out.
+    /// Pages that other pages opened and that were not returned yet.
     fn take_popups(&self) -> Vec<Arc<dyn EnginePage>>;
     fn downloads(&self) -> Vec<Download>;
     fn counts(&self) -> BrowserCounts;
-    /// Why the browser is no longer there, if it is not.
+    /// Why the browser is gone, if it is.
     fn gone(&self) -> Option<String>;
-    /// Asks the browser to end, and waits for it.
+    /// Asks the browser to close, and waits for it.
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
 }
 
 /// A page of it.
 pub(crate) trait EnginePage: Debug + Send + Sync {
-    /// Goes to an address, and waits until its document is there.
+    /// Navigates to an address, and waits for its document.
     fn navigate(&self, url: &str, deadline: Deadline) -> Result<Navigation, BrowserError>;
-    /// The value of an expression, a promise waited for.
+    /// The value of an expression; awaits a promise.
     fn evaluate(&self, expression: &str, deadline: Deadline) -> Result<Value, BrowserError>;
-    /// A click of the mouse at a place in the window.
+    /// A mouse click at a position in the window.
     fn click_at(&self, x: f64, y: f64, deadline: Deadline) -> Result<(), BrowserError>;
-    /// Text where the cursor is, as if pasted.
+    /// Inserts text at the cursor, as if pasted.
     fn insert_text(&self, text: &str, deadline: Deadline) -> Result<(), BrowserError>;
     /// One key by its name, such as `Enter`.
     fn press(&self, key: &str, deadline: Deadline) -> Result<(), BrowserError>;
-    /// What the window shows, as PNG.
+    /// A screenshot of the window, as PNG.
     fn screenshot(&self, deadline: Deadline) -> Result<Vec<u8>, BrowserError>;
     /// The address, without asking the renderer.
     fn url(&self, deadline: Deadline) -> Result<String, BrowserError>;
@@ -104,8 +104,8 @@ pub(crate) trait EnginePage: Debug + Send + Sync {
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
 }
 
-/// A picture out of an answer.
+/// A picture from an answer.
 pub(crate) fn picture(data: &Value, method: &str) -> Result<Vec<u8>, BrowserError> {
     let decoded = base64::engine::general_purpose::STANDARD.decode(data.as_str().unwrap_or_default());
-    decoded.map_err(|_| BrowserError::protocol(method, "the picture is no base64"))
+    decoded.map_err(|_| BrowserError::protocol(method, "the picture is not base64"))
 }

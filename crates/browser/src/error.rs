@@ -1,88 +1,88 @@
-//! What can go wrong with a browser, by what can be done about it.
+//! Errors of a browser, by reaction.
 //!
-//! Messages name places of addresses, never their queries: what comes after a question mark may be a secret.
+//! Messages show addresses without their queries, which may hold secrets.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a browser could not be had, or did not do what it was told.
+/// Why a browser could not be started, or a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// The profile's name is not one.
-    #[error("{name:?} is no name for a browser profile: {why}")]
+    /// An invalid profile name.
+    #[error("{name:?} is not a valid name for a browser profile: {why}")]
     ProfileName {
-        /// As it was given.
+        /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// The profile's folder is not to be trusted: a link, or somebody else's.
+    /// The profile's folder is not private: a link, or owned by another user.
     #[error("the browser profile {} {why}; move it away, and sign in again", path.display())]
     ProfileUnsafe {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// Another run of ours has the profile.
+    /// Another run of ours uses the profile.
     #[error("the browser profile {} is in use {}; wait for it, or stop that run", path.display(), by(*pid, since.as_deref()))]
     ProfileHeld {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// The process, if it says.
+        /// The process, if known.
         pid: Option<u32>,
-        /// Since when, if it says.
+        /// Start of the use, if known.
         since: Option<String>,
     },
-    /// A Chromium that is not ours, or no longer, has the profile open.
+    /// A foreign or former Chromium has the profile open.
     #[error("the browser profile {} is open in process {pid}{}; close that browser first", path.display(), on(host.as_deref()))]
     ProfileInUse {
-        /// Where.
+        /// Its path.
         path: PathBuf,
         /// The process.
         pid: u32,
-        /// The machine, if it is another one.
+        /// The machine, if another one.
         host: Option<String>,
     },
-    /// The profile takes more of the disk than it may, caches left out.
+    /// The profile exceeds its size limit, without caches.
     #[error("the browser profile {} takes {bytes} bytes, {max} are allowed; delete it, and sign in again", path.display())]
     ProfileTooLarge {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// How much.
+        /// Its size.
         bytes: u64,
-        /// How much may be.
+        /// The limit.
         max: u64,
     },
     /// A file or folder could not be used.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
-    /// A setting that is none.
+    /// An invalid setting.
     #[error("{name} is {value:?}; {allowed}")]
     Setting {
-        /// Of which name.
+        /// Its name.
         name: &'static str,
-        /// As it was given.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// There is no browser. Holds where it was looked for.
+    /// No browser was found. Holds the searched places.
     #[error("no Chromium was found ({0}); install one, or set PDPP_BROWSER_PATH to the program")]
     NoBrowser(String),
-    /// The driver that was asked for is not there, or is not one that is understood.
+    /// The requested driver is missing or unsupported.
     #[error("the driver of patchright cannot be used: {why}; {remedy}")]
     Driver {
-        /// What is wrong with it.
+        /// The problem.
         why: String,
-        /// What to do about it.
+        /// The fix.
         remedy: String,
     },
     /// The browser did not start.
@@ -90,73 +90,73 @@ pub enum BrowserError {
     Start {
         /// The program.
         program: PathBuf,
-        /// What it said.
+        /// The reason.
         why: String,
     },
     /// It took too long.
     #[error("the browser did not {what} within {}", seconds(*within))]
     TimedOut {
-        /// What it was told.
+        /// The operation.
         what: &'static str,
-        /// How long it had.
+        /// The timeout.
         within: Duration,
     },
-    /// What was waited for did not come: the page answers, and it is not there.
+    /// An element did not appear: the page answers, and the element is not there.
     #[error("{selector:?} was not on the page within {}", seconds(*within))]
     NotThere {
-        /// What was looked for.
+        /// The selector.
         selector: String,
-        /// How long.
+        /// The timeout.
         within: Duration,
     },
-    /// The browser is gone. Holds what is known about it.
+    /// The browser is gone. Holds the reason.
     #[error("the browser is gone: {0}")]
     Gone(String),
-    /// The page is gone: it was closed, or its renderer died. Holds what is known about it.
+    /// The page is gone: closed, or its renderer crashed. Holds the reason.
     #[error("the page is gone: {0}")]
     PageGone(String),
-    /// The document was replaced by another one while it was asked something.
-    #[error("the page went elsewhere in the meantime; ask again")]
+    /// The document was replaced during a call.
+    #[error("the page navigated during the call; try again")]
     Replaced,
     /// An address could not be reached.
     #[error("cannot open {place}: {why}")]
     Navigation {
-        /// The address without what may be secret in it.
+        /// The address without secret parts.
         place: String,
-        /// In the browser's words.
+        /// The browser's reason.
         why: String,
     },
-    /// The page's own code failed. Holds its words, at most a line.
+    /// The page's own script failed. Holds one line of its message.
     #[error("a script in the page failed: {0}")]
     Script(String),
-    /// An answer is larger than may be.
+    /// An answer exceeds the size limit.
     #[error("{what} is larger than {max} bytes")]
     TooLarge {
-        /// What.
+        /// The thing.
         what: &'static str,
-        /// How large it may be.
+        /// The limit.
         max: u64,
     },
-    /// There are as many as there may be.
-    #[error("there are {max} {what} already, and no more are allowed")]
+    /// A limit is reached.
+    #[error("limit reached: {max} {what}")]
     TooMany {
-        /// What.
+        /// The thing.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         max: u64,
     },
-    /// The browser answered what we do not understand.
-    #[error("the browser's answer to {method} is not understood: {why}")]
+    /// An invalid answer of the browser.
+    #[error("invalid answer of the browser to {method}: {why}")]
     Protocol {
         /// The call.
         method: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
 }
 
 impl BrowserError {
-    /// Whether a call ran out of its time.
+    /// Whether a call timed out.
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::NotThere { .. })
     }

@@ -1,9 +1,9 @@
-//! A browser for one run of one connection: started for it, with a profile that nobody else uses, and gone when the
-//! run is, whatever happened.
+//! A browser for one run of one connection: started for it, with an exclusive profile, and gone with the run,
+//! whatever happens.
 //!
-//! **One way in:** [`acquire_isolated_browser`]. It takes the profile's lock, starts a Chromium that can only be spoken
-//! to through a pipe, by us or by patchright's driver ([`EngineChoice`]), and hands out a [`Browser`] with its [`Page`]s. Every call has a deadline, and none of them waits
-//! for a renderer that hangs. Dropping the browser ends all its processes.
+//! **One entry point:** [`acquire_isolated_browser`]. It locks the profile, starts a Chromium that is controlled only
+//! through a pipe, by us or by patchright's driver ([`EngineChoice`]), and returns a [`Browser`] with its [`Page`]s.
+//! Every call has a deadline, and none waits for a hanging renderer. Dropping the browser ends all its processes.
 //!
 //! ```no_run
 //! use gleaner_browser::{BrowserError, BrowserRequest, acquire_isolated_browser};
@@ -25,49 +25,44 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`]; [`outlook`] |
-//! | the browser: pages, downloads, what it did on its own | [`Browser`], [`Notice`] |
+//! | settings of a start | [`BrowserRequest`], [`ProfileName`], [`Limits`]; [`outlook`] |
+//! | the browser: pages, downloads, notices | [`Browser`], [`Notice`] |
 //! | one page | [`Page`], [`PageRequest`] |
 //! | signing in: checkpoints, a watchdog, questions to the owner | [`session`] |
-//! | what can go wrong | [`BrowserError`] |
+//! | errors | [`BrowserError`] |
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - A port, and with it any way for another program to attach; and any way for us to attach to a browser that runs.
-//! - A browser that outlives its run, and one that two connections share.
-//! - An async interface: a connector waits for one thing at a time, and the threads are ours.
-//! - Output. What an owner should know is a [`Notice`], which the connector says where it says things.
+//! - A port, through which another program could attach; and a way to attach to a running browser.
+//! - A browser that outlives its run, and one shared by two connections.
+//! - An async interface: a connector waits for one thing at a time, and this crate manages threads.
+//! - Output. A message for the owner is a [`Notice`], which the connector passes on.
 //!
 //! # Files
 //!
-//! - `acquire.rs`, `request.rs`: the one way to a browser; what is asked for, and by whom it was said
-//! - `browser.rs`, `page.rs`, `page/form.rs`, `page/fetch.rs`: what a connector sees: pages, forms, requests with the
+//! - `acquire.rs`, `request.rs`: the entry point; the settings of a start
+//! - `browser.rs`, `page.rs`, `page/form.rs`, `page/fetch.rs`: the connector's view: pages, forms, requests with the
 //!   page's session
-//! - `engine.rs`, `engine/choice.rs`: the seam to what drives a browser, and the deadline of a call; which engine it
-//!   is
-//! - `engine/driven.rs`: what both engines do in the same way: pages, popups, the end
-//! - `engine/open_pages.rs`, `engine/downloads.rs`, `engine/keys.rs`: for both: pages that are open, closed or not
-//!   yet claimed; downloads within their bounds; keys by their names
-//! - `engine/connection.rs`, `engine/message.rs`: calls, answers and the two threads, whoever is at the other end;
-//!   messages
-//! - `engine/pipe.rs`, `engine/pipe/`: the engine that is our own: `frames` (bytes to messages), `world` (what the
-//!   browser tells, and what is done about it), `page`
-//! - `engine/patchright.rs`, `engine/patchright/`: feature `patchright`: the engine that speaks to patchright's
-//!   driver: `driver` (where it is, which version), `frames`, `objects` (what it told us of), `value` (what a script
-//!   gave), `page`
-//! - `process.rs`, `process/footprint.rs`: the process that is spoken to, and who ends it when we cannot; what it may
-//!   take
-//! - `process/program.rs`, `process/arguments.rs`: where the browser is; with which words it is started
-//! - `process/tree.rs`: all its processes, wherever they went
-//! - `profile.rs`, `profile/`: the profile: `name`, `folder` (ours alone), `lock` (one run), `singleton` (Chromium's
-//!   own lock), `damage` (put aside, never deleted), `size`
-//! - `limits.rs`, `notice.rs`, `error.rs`: bounds with reasons; what an owner should know; what can go wrong
-//! - `session/watchdog.rs`: whether it makes progress; pure
-//! - `session/establish.rs`: the thread that has the run: checkpoints in, questions out, an end in any case
-//! - `session/flow.rs`: what a connector's sign-in code may do, on its own thread
-//! - `session/page_facts.rs`: what a question says about the page, within a bound
-//! - `session/capture.rs`, `session/run_folder.rs`: what pages looked like, without what was typed; where files of a
-//!   run are
+//! - `engine.rs`, `engine/choice.rs`: the interface of an engine, and the deadline of a call; selection of an engine
+//! - `engine/driven.rs`: common part of both engines: pages, popups, closing
+//! - `engine/open_pages.rs`, `engine/downloads.rs`, `engine/keys.rs`: for both: open, closed and unclaimed pages;
+//!   limits of downloads; keys by name
+//! - `engine/connection.rs`, `engine/message.rs`: calls, answers and the two threads; messages
+//! - `engine/pipe.rs`, `engine/pipe/`: our own engine: `frames` (bytes to messages), `world` (state from events),
+//!   `page`
+//! - `engine/patchright.rs`, `engine/patchright/`: feature `patchright`: the engine that uses patchright's driver:
+//!   `driver` (location and version), `frames`, `objects` (state), `value` (script values), `page`
+//! - `process.rs`, `process/footprint.rs`: the controlled process and its keeper; its limits
+//! - `process/program.rs`, `process/arguments.rs`: location of the browser; its arguments
+//! - `process/tree.rs`: all its processes
+//! - `profile.rs`, `profile/`: the profile: `name`, `folder` (private), `lock` (one run), `singleton` (Chromium's own
+//!   lock), `damage` (quarantine), `size`
+//! - `limits.rs`, `notice.rs`, `error.rs`: limits with reasons; notices for the owner; errors
+//! - `session/watchdog.rs`: detects a sign-in without progress; pure
+//! - `session/establish.rs`: the thread of the run: checkpoints in, questions out, an end in any case
+//! - `session/flow.rs`: interface for a connector's sign-in code, on its own thread
+//! - `session/page_facts.rs`: address and title of a page for a question, within a timeout
+//! - `session/capture.rs`, `session/run_folder.rs`: captures of pages, without typed text; the folder of a run
 
 #![warn(missing_docs)]
 

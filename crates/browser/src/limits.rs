@@ -1,23 +1,23 @@
-//! How much a browser may take. Each number has its reason; all of them bound what a page could do to us.
+//! Limits of a browser, each with its reason; they protect us from pages.
 
-/// The bounds of one browser.
+/// Limits of one browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest message of the browser's. An answer to an in-page request and a screenshot come in one, as base64.
+    /// Maximum length of a message from the browser. An in-page answer and a screenshot come in one, as base64.
     pub message_bytes_max: usize,
-    /// How many pages may be open; popups beyond it are closed. A sign-in with another service takes one popup.
+    /// Maximum of open pages; further popups are closed. A sign-in through another service takes one popup.
     pub pages_max: usize,
-    /// How many dialogs a page may open before it is closed. An ordinary page opens none.
+    /// Maximum of dialogs of a page before it is closed. An ordinary page opens none.
     pub dialogs_max: u64,
-    /// How many downloads a run may make.
+    /// Maximum of downloads per run.
     pub downloads_max: usize,
-    /// How many bytes all of them may have together.
+    /// Maximum of bytes of all downloads together.
     pub download_bytes_max: u64,
-    /// What the browser may keep of what it has seen. It is a cache: a run does not visit a page twice.
+    /// Maximum of the browser's cache: a run does not visit a page twice.
     pub cache_bytes_max: u64,
-    /// What the profile may take on the disk: without its caches at the start, without its downloads at any time.
+    /// Maximum size of the profile: without caches at the start, without downloads later.
     pub profile_bytes_max: u64,
-    /// What all its processes may take of the memory together. A browser with a heavy page takes 1 GB.
+    /// Maximum memory of all its processes. A browser with a heavy page takes 1 GB.
     pub memory_bytes_max: u64,
 }
 

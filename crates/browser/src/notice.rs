@@ -1,24 +1,22 @@
-//! What an owner should know about how a browser was started. Nothing is printed here: whoever asked for the browser
-//! says it where it says things.
+//! Notices for the owner about a browser's start. Nothing is printed here: the caller passes them on.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something that was done without having been asked for.
+/// An automatic decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// We are root, and Chromium does not start as root with its sandbox.
+    /// The user is root, and Chromium does not start as root with its sandbox.
     NoSandbox,
     /// There is no display, so there is no window.
     NoDisplay,
-    /// There is a driver of patchright, and it cannot be used: our own engine drives instead. Holds what is wrong with
-    /// it, and what to do.
+    /// Patchright's driver is unusable, so our own engine drives. Holds the problem and the fix.
     DriverUnfit(String),
-    /// A lock of a browser that is gone was taken away. Holds the process that had it.
+    /// The lock of a dead browser was removed. Holds its process.
     StaleLockRemoved(u32),
-    /// The profile was damaged. It is kept beside, and the owner has to sign in again. Holds where it is now.
+    /// The profile was damaged. It is kept beside, and the owner has to sign in again. Holds its new path.
     ProfileQuarantined(PathBuf),
-    /// Caches were thrown away because the profile had become too large. Holds how many bytes.
+    /// Caches were deleted because the profile was too large. Holds the bytes.
     CachesRemoved(u64),
 }
 
@@ -28,11 +26,11 @@ impl fmt::Display for Notice {
             Self::NoSandbox => f.write_str("the browser runs without its sandbox, because this is the root user"),
             Self::NoDisplay => f.write_str("the browser has no window, because there is no display"),
             Self::DriverUnfit(why) => write!(f, "{why} (the browser is driven without it)"),
-            Self::StaleLockRemoved(pid) => write!(f, "a lock of process {pid}, which is gone, was taken away"),
+            Self::StaleLockRemoved(pid) => write!(f, "a stale lock of process {pid} was removed"),
             Self::ProfileQuarantined(kept) => {
                 write!(f, "the browser profile was damaged and is kept as {}; please sign in again", kept.display())
             }
-            Self::CachesRemoved(bytes) => write!(f, "{bytes} bytes of the browser's caches were thrown away"),
+            Self::CachesRemoved(bytes) => write!(f, "{bytes} bytes of the browser's caches were deleted"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A page as a connector sees it. Scripts find and measure, the engine clicks and types: so a page gets the events that
-//! a person would cause.
+//! A page, as a connector sees it. Scripts find and measure, the engine clicks and types: so a page gets the same
+//! events as from a person.
 
 mod fetch;
 mod form;
@@ -19,10 +19,10 @@ pub struct Page {
     pub(crate) page: Arc<dyn EnginePage>,
 }
 
-/// Where a navigation led.
+/// Result of a navigation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Navigation {
-    /// The address in the end.
+    /// The final address.
     pub url: String,
     /// The status of its document, if it came over HTTP.
     pub status: Option<u16>,
@@ -33,78 +33,78 @@ impl Page {
         Self { page }
     }
 
-    /// Goes to an address, and waits until its document is there. Pictures and such may still be on their way.
+    /// Navigates to an address, and waits for its document. Images may still be loading.
     ///
     /// # Errors
     ///
-    /// When the address cannot be reached, the page is gone, or it takes too long.
+    /// The address cannot be reached, the page is gone, or a timeout.
     pub fn navigate(&self, url: &str, within: Duration) -> Result<Navigation, BrowserError> {
         self.page.navigate(url, Deadline::after(within))
     }
 
-    /// The value of an expression in the page. A promise is waited for.
+    /// The value of an expression in the page. Awaits a promise.
     ///
     /// # Errors
     ///
-    /// When the script fails, its value is another than `T`, the page is gone, or it takes too long.
+    /// The script fails, its value is not a `T`, the page is gone, or a timeout.
     pub fn evaluate<T: DeserializeOwned>(&self, expression: &str, within: Duration) -> Result<T, BrowserError> {
         let value = self.page.evaluate(expression, Deadline::after(within))?;
         typed(value, "evaluate")
     }
 
-    /// The title, asked of the page itself. A renderer that hangs does not answer: give it a short time.
+    /// The title, from the page itself. A hanging renderer does not answer: use a short timeout.
     ///
     /// # Errors
     ///
-    /// When the page is gone, or it takes too long.
+    /// The page is gone, or a timeout.
     pub fn title(&self, within: Duration) -> Result<String, BrowserError> {
         self.evaluate("document.title", within)
     }
 
-    /// The address. The browser itself knows it, so this answers though the renderer hangs.
+    /// The address. The browser itself knows it, so this works with a hanging renderer.
     ///
     /// # Errors
     ///
-    /// When the page is gone, or it takes too long.
+    /// The page is gone, or a timeout.
     pub fn url(&self, within: Duration) -> Result<String, BrowserError> {
         self.page.url(Deadline::after(within))
     }
 
-    /// What the window shows, as PNG.
+    /// A screenshot of the window, as PNG.
     ///
     /// # Errors
     ///
-    /// When the page is gone, or it takes too long.
+    /// The page is gone, or a timeout.
     pub fn screenshot(&self, within: Duration) -> Result<Vec<u8>, BrowserError> {
         self.page.screenshot(Deadline::after(within))
     }
 
-    /// Brings the page to the front, for a person who is to do something there.
+    /// Brings the page to the front, for a person.
     ///
     /// # Errors
     ///
-    /// When the page is gone, or it takes too long.
+    /// The page is gone, or a timeout.
     pub fn show(&self, within: Duration) -> Result<(), BrowserError> {
         self.page.show(Deadline::after(within))
     }
 
-    /// Closes it, whether it wants or not.
+    /// Closes it, also against its will.
     ///
     /// # Errors
     ///
-    /// When it takes too long, or the browser is gone.
+    /// A timeout, or the browser is gone.
     pub fn close(self, within: Duration) -> Result<(), BrowserError> {
         self.page.close(Deadline::after(within))
     }
 }
 
 fn typed<T: DeserializeOwned>(value: Value, method: &str) -> Result<T, BrowserError> {
-    // The error of serde names types and fields, and may quote a value: only its kind is told.
+    // The error of serde may quote a value: only its kind is shown.
     serde_json::from_value(value)
         .map_err(|error| BrowserError::protocol(method, format!("the value has another type ({:?})", error.classify())))
 }
 
-/// An address without what may be secret in it: everything after its path, and whoever signs in with it.
+/// An address without secret parts: without user, query and fragment.
 pub(crate) fn address(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));

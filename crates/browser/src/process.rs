@@ -1,9 +1,8 @@
-//! The process that is spoken to, a browser or the driver of one: started with two pipes that nobody else can reach, and
-//! gone when we are.
+//! The controlled process, a browser or its driver: started with two private pipes, and gone when we are.
 //!
-//! Three things end it. It ends by itself, with everything saved, when its pipe is closed, and so also when we are
-//! killed. A keeper, a shell in its group that waits for our end, kills that group, and whatever has the profile open, if
-//! they have not gone by then. And dropping this kills everything at once.
+//! There are three ways it ends. It exits normally, with its state saved, when its pipe closes, so also when we are
+//! killed. A keeper, a shell in its group that waits for our end, kills that group and everything that has the
+//! profile open, if they still run. And dropping this kills everything at once.
 
 pub(crate) mod arguments;
 pub(crate) mod footprint;
@@ -22,27 +21,27 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The variable that everything of a browser is started with. It says where crashes are told, which is where the browser
-/// is at home, and so tells whose a process is, whoever started it.
+/// Variable set for all processes of a browser. It is the crash dump folder, inside the profile, and so identifies
+/// the browser of a process.
 pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
-/// The variable that says which start of a browser something is of. The keeper goes by it: when it strikes, the profile may
-/// already be in the hands of the next run.
+/// Variable that identifies one start of a browser. The keeper uses it: when it acts, the next run may already use
+/// the profile.
 const START: &str = "GLEANER_BROWSER_START";
-/// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
-/// driver started is in a group of its own, and is found by what it was started with. The keeper's own group is last:
-/// while the keeper lives, the number of that group is nobody else's. A group that loses its last parent outside while one
-/// of it is stopped is hung up on by the system: that must not end the keeper.
+/// Waits for the end of its input, which is ours; lets the browser exit; and kills the rest. A browser started by a
+/// driver is in its own group and found by its arguments. The keeper's own group is last: while the keeper lives, its
+/// group id cannot be reused. The system sends SIGHUP to a group that loses its last outside parent while a member is
+/// stopped: that must not end the keeper.
 const KEEP: &str = r#"trap '' HUP; read -r nothing; sleep 2
 for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
     pid=${variables#/proc/}; pid=${pid%/environ}
     [ "$pid" = "$1" ] || kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"
 done
 kill -s KILL -- "-$1""#;
-/// How long killing may take: a kill is at once, a process in the middle of a write to a slow disk is not.
+/// Timeout of killing: a process writing to a slow disk takes a while.
 const KILL_MAX: Duration = Duration::from_secs(3);
-/// What is kept of the browser's errors: the end.
+/// Bytes of stderr that are kept: the end.
 const ERRORS_BYTES_MAX: usize = 4096;
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running browser.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ pub(crate) struct BrowserProcess {
 }
 
 impl BrowserProcess {
-    /// Starts it, and gives the ends of its pipes: what it says, and what it is told. `program` is for the words.
+    /// Starts it, and returns its output and input pipes. `program` is for messages.
     pub(crate) fn start(
         program: &Path,
         mut command: Command,
@@ -74,7 +73,7 @@ impl BrowserProcess {
             .process_group(0)
             .spawn()
             .map_err(cannot)?;
-        // It has ends of the pipes, too: with them we would never see that it is gone.
+        // It holds ends of the pipes too: otherwise we would never see the end.
         drop(command);
         let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| cannot(io::Error::other("it has no number")))?;
@@ -98,7 +97,7 @@ impl BrowserProcess {
         Ok((process, from_it, to_it))
     }
 
-    /// How it ended, if it did. Its number stays taken, so that what is left of it can be killed.
+    /// Its exit status, if it ended. It is not reaped, so that the rest of its group can be killed.
     pub(crate) fn ended(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match waitid(WaitId::Pid(self.leader), options) {
@@ -112,18 +111,18 @@ impl BrowserProcess {
         }
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it has exited.
     pub(crate) fn wait(&self, within: Duration) -> bool {
         is_over_within(within, || self.ended().is_some())
     }
 
-    /// Waits until the browser that it drives has ended by itself.
+    /// Waits until the driven browser has exited.
     #[cfg(feature = "patchright")]
     pub(crate) fn wait_for_browser(&self, within: Duration) -> bool {
         is_over_within(within, || !tree::browser_runs(&self.profile))
     }
 
-    /// Why it does not answer, and what it said. A process that has ended says more than the pipe that was closed with it.
+    /// Why it does not answer, with its stderr. An exit status says more than a closed pipe.
     pub(crate) fn why_silent(&self, error: &BrowserError) -> String {
         self.wait(Duration::from_millis(200));
         let why = self.ended().unwrap_or_else(|| error.to_string());
@@ -131,26 +130,26 @@ impl BrowserProcess {
         if said.is_empty() { why } else { format!("{why}; it said: {said}") }
     }
 
-    /// The last line of what it wrote to its errors that is not about the machine's message bus.
+    /// The last line of its stderr that is not about D-Bus.
     fn last_words(&self) -> String {
         let text = self.errors.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.contains("dbus"));
         lines.next_back().unwrap_or_default().chars().take(300).collect()
     }
 
-    /// What all its processes take.
+    /// Memory of all its processes.
     pub(crate) fn memory(&self) -> u64 {
         tree::memory(self.leader, &self.profile)
     }
 
-    /// Ends everything that came out of it, at once.
+    /// Kills all its processes, at once.
     pub(crate) fn kill(&self) {
         let Ok(mut child) = self.child.lock() else { return };
         let Some(mut child) = child.take() else { return };
-        // First those in the group, all in the same moment; then whoever left it.
+        // First the whole group at once; then processes that left it.
         let _ = kill_process_group(self.leader, Signal::KILL);
         tree::kill(self.leader, &self.profile, KILL_MAX);
-        // Both are dead: this only takes notice.
+        // Both are dead: this only reaps them.
         drop(child.wait());
         if let Ok(mut keeper) = self.keeper.lock()
             && let Some((mut keeper, input)) = keeper.take()
@@ -168,19 +167,19 @@ impl Drop for BrowserProcess {
     }
 }
 
-/// Looks again and again whether something is over.
+/// Polls for the end of a process.
 fn is_over_within(within: Duration, is_over: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     while !is_over() {
         if began.elapsed() >= within {
             return false;
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
     true
 }
 
-/// A word that no other start of a browser has, on this machine.
+/// A unique word per start of a browser on this machine.
 fn which_start() -> String {
     static STARTS: AtomicU64 = AtomicU64::new(0);
     let since_1970 = gleaner_base::clock::since_epoch();

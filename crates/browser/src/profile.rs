@@ -1,7 +1,7 @@
-//! The profile of a browser: a folder that one run at a time may use, and only its owner may look into.
+//! Browser profile: a private folder for one run at a time.
 //!
-//! It is taken in this order: the folder is ours and nobody else's, the lock is ours, no browser has it open, nothing in
-//! it is damaged, it is not too large. What is damaged is kept beside, never deleted: it is the owner's session.
+//! It is taken in this order: the folder is private, the lock is ours, no browser has it open, nothing in it is
+//! damaged, it is not too large. A damaged profile is kept beside, never deleted: it is the owner's session.
 
 mod damage;
 mod folder;
@@ -20,20 +20,20 @@ use lock::Lock;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where downloads of a run are put: in the profile, so that they are as private, and go with it.
+/// Folder of downloads: in the profile, so that it is private and removed with it.
 const DOWNLOADS: &str = "Gleaner Downloads";
 
-/// A profile that this process alone may use. The lock goes with the process that has it, however that ends.
+/// A profile locked by this process. The lock ends with the process.
 #[derive(Debug)]
 pub(crate) struct HeldProfile {
     pub(crate) path: PathBuf,
-    /// No browser has used it before: then it cannot be the cause of anything.
+    /// No browser has used it yet: then it cannot be the cause of a failure.
     pub(crate) is_new: bool,
     _lock: Lock,
 }
 
 impl HeldProfile {
-    /// Takes the profile, and says what had to be done for it.
+    /// Takes the profile; returns notices.
     pub(crate) fn take(
         profiles: &Path,
         name: &ProfileName,
@@ -60,7 +60,7 @@ impl HeldProfile {
         self.path.join(DOWNLOADS)
     }
 
-    /// Puts the profile aside, and an empty one in its place.
+    /// Quarantines the profile, and creates an empty one.
     pub(crate) fn quarantine(&mut self) -> Result<PathBuf, BrowserError> {
         let kept = damage::quarantine(&self.path)?;
         self.is_new = folder::make_private(&self.path)?;
@@ -68,7 +68,7 @@ impl HeldProfile {
         Ok(kept)
     }
 
-    /// Puts it back: it was not the profile's fault.
+    /// Puts it back: the profile was not the cause.
     pub(crate) fn put_back(&mut self, kept: &Path) -> Result<(), BrowserError> {
         fs::remove_dir_all(&self.path).map_err(BrowserError::file("remove", &self.path))?;
         fs::rename(kept, &self.path).map_err(BrowserError::file("put back", kept))
@@ -88,7 +88,7 @@ impl HeldProfile {
 
 impl Drop for HeldProfile {
     fn drop(&mut self) {
-        // Best effort: the next run empties it, too.
+        // Best effort: the next run empties it too.
         drop(fs::remove_dir_all(self.downloads()));
     }
 }

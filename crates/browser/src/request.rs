@@ -1,4 +1,4 @@
-//! What browser is asked for: whose profile, which program, with or without a window.
+//! Settings of a browser start: profile, program, window.
 
 use crate::error::BrowserError;
 use crate::limits::Limits;
@@ -7,42 +7,42 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a browser may take to start. It takes half a second; a machine that is busy takes ten times that.
+/// Default start timeout. It takes half a second; a busy machine takes ten times that.
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// What the owner may set.
+/// Values of the setting.
 const ENGINES: [(&str, EngineChoice); 3] =
     [("auto", EngineChoice::Auto), ("pipe", EngineChoice::Pipe), ("patchright", EngineChoice::Patchright)];
 const WINDOWS: [(&str, Window); 3] =
     [("auto", Window::Auto), ("headed", Window::Headed), ("headless", Window::Headless)];
 
-/// One browser.
+/// Settings of one browser.
 #[derive(Clone, Debug)]
 pub struct BrowserRequest {
     /// The folder of all profiles.
     pub profiles: PathBuf,
-    /// Which of them.
+    /// The profile.
     pub profile: ProfileName,
-    /// The program, if it is not to be looked for.
+    /// The program; `None`: search for it.
     pub program: Option<PathBuf>,
-    /// What drives it.
+    /// The engine.
     pub engine: EngineChoice,
-    /// The folder of patchright's driver, if it is not to be looked for.
+    /// The folder of patchright's driver; `None`: search for it.
     pub driver: Option<PathBuf>,
     /// With or without a window.
     pub window: Window,
-    /// How much it may take.
+    /// Its limits.
     pub limits: Limits,
-    /// How long it may take to start.
+    /// Start timeout.
     pub start_within: Duration,
-    /// Whether somebody looks at a display here.
+    /// Whether there is a display.
     pub has_display: bool,
 }
 
-/// What is to drive the browser.
+/// Choice of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// Patchright when its driver is there, and our own otherwise.
+    /// Patchright if its driver is installed, otherwise our own.
     #[default]
     Auto,
     /// Our own, over a pipe.
@@ -51,10 +51,10 @@ pub enum EngineChoice {
     Patchright,
 }
 
-/// Whether a browser shows itself.
+/// Whether a browser has a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Window {
-    /// With a window when there is a display.
+    /// With a window if there is a display.
     #[default]
     Auto,
     /// With a window.
@@ -64,15 +64,15 @@ pub enum Window {
 }
 
 impl BrowserRequest {
-    /// The browser of a connector, as its surroundings say.
+    /// The browser of a connector, from its environment.
     ///
-    /// `binding` is what START says under `browser_profile`, `browser` or `browser_automation`: the runtime puts the
-    /// connection's profile there. A connector that is started by hand has none, and uses the profile of its own name
-    /// under the data root.
+    /// `binding` is the value of `browser_profile`, `browser` or `browser_automation` in START: the runtime puts the
+    /// connection's profile there. A connector started by hand has none, and uses the profile with its own name under
+    /// the data root.
     ///
     /// # Errors
     ///
-    /// When a name or a setting is none.
+    /// A name or a setting is invalid.
     pub fn new(
         connector: &str,
         binding: Option<&Value>,
@@ -102,18 +102,18 @@ impl BrowserRequest {
     }
 }
 
-/// As the program finds it.
+/// The data root, found like the program does.
 fn data_root(set: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, BrowserError> {
     let root =
         set("GLEANER_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".pdpp")));
     root.ok_or(BrowserError::Setting {
         name: "GLEANER_HOME",
         value: String::new(),
-        allowed: "set it to a folder of yours: browser profiles are kept there",
+        allowed: "set it to a folder for browser profiles",
     })
 }
 
-/// One of the words that a setting may be; the first is the one that is meant without it.
+/// A setting with fixed values; the first is the default.
 fn choice<T: Copy>(
     name: &'static str,
     set: &dyn Fn(&str) -> Option<String>,

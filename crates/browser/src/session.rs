@@ -1,9 +1,9 @@
-//! From a browser that was started to a session of the owner's: with checkpoints, a watchdog, and somebody to ask.
+//! Signing in with a browser: checkpoints, a watchdog, and questions to the owner.
 //!
-//! Signing in is a connector's own code, and it waits for pages that other people make. So it runs on a thread of its
-//! own ([`SessionFlow`]), and the run stays with the caller, which sees checkpoints go by ([`establish`]). When none
-//! does for too long (`watchdog.rs`), what can be seen is written down within a bound, the browser is ended, and the
-//! run says why, whatever the flow is still doing. Never keeps a password, and never waits for a page without a bound.
+//! A connector's sign-in code waits for other people's pages. So it runs on its own thread ([`SessionFlow`]), and the
+//! run stays with the caller, which receives checkpoints ([`establish`]). If none arrives for too long
+//! (`watchdog.rs`), the visible state is captured within a timeout, the browser is ended, and the run reports why,
+//! whatever the flow still does. Never stores a password, and never waits for a page without a timeout.
 
 mod capture;
 mod establish;

@@ -1,8 +1,8 @@
-//! Bodies on their way through: kept when they are small enough to be sent again, streamed when not.
+//! Bodies passing through: kept when small enough to be sent again, streamed otherwise.
 //!
-//! A request's body is read before its turn, up to [`KEPT_MAX`], so that a slow uploader waits for itself
-//! and never holds a place that the provider counts. What all of them hold together is bounded by a
-//! [`Budget`]; beyond it a request passes once and is not repeated. Answers are never held, only passed.
+//! A request's body is read before its turn, up to [`KEPT_MAX`], so that a slow upload never holds an in-flight slot.
+//! A [`Budget`] limits all kept bodies together; beyond it a request is streamed and not retried. Answers are always
+//! streamed.
 
 use crate::stalled_body::{BodyError, Bounded};
 use bytes::{Bytes, BytesMut};
@@ -17,37 +17,36 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Longest body that is kept to be sent again: what APIs take as a document, and less than they take as a
-/// file.
+/// Longest body that is kept for a retry: the size of an API document, less than a file.
 pub(crate) const KEPT_MAX: usize = 1024 * 1024;
-/// What all kept bodies may hold together: 64 of the longest, and thousands of usual ones.
+/// Limit on all kept bodies together: 64 of the longest, and thousands of usual ones.
 const BUDGET: usize = 64 * 1024 * 1024;
-/// Longest silence of a caller within its body; nobody pauses longer who is still there.
+/// Longest silence of a caller within its body.
 pub(crate) const UPLOAD_SILENCE: Duration = Duration::from_secs(30);
-/// Longest silence of an upstream within its answer: models that think and reports that are put together
-/// send nothing for minutes, and a connection that is gone is noticed by keep-alive long before.
+/// Longest silence of an upstream within its answer: language models and reports send nothing for minutes, and
+/// keep-alive notices a dead connection long before.
 const DOWNLOAD_SILENCE: Duration = Duration::from_secs(300);
 
 /// The body of a request before its turn.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// All of it is here.
+    /// The whole body.
     Kept(Kept),
-    /// The beginning is here; it can be sent once.
+    /// The beginning of the body; it can be sent once.
     Once(Option<Upload>),
 }
 
-/// A whole body that can be sent as often as it takes.
+/// A whole body that can be sent any number of times.
 #[derive(Debug)]
 pub(crate) struct Kept {
     data: Bytes,
     trailers: Option<HeaderMap>,
-    /// Given back when nobody needs the body any more.
+    /// Returned when the body is no longer needed.
     _share: Share,
 }
 
 impl Payload {
-    /// Reads the body, as far as it may be kept.
+    /// Reads the body, up to the limit.
     pub(crate) async fn receive(body: Incoming, budget: &Arc<Budget>) -> Result<Self, BodyError> {
         let mut share = Share { budget: Arc::clone(budget), size: 0 };
         let mut body = Bounded::new(body, UPLOAD_SILENCE);
@@ -73,7 +72,7 @@ impl Payload {
         matches!(self, Self::Kept(_))
     }
 
-    /// The body for one send; `None` when it has been sent and was not kept.
+    /// The body for one send; `None` when it was streamed already.
     pub(crate) fn upload(&mut self) -> Option<Upload> {
         match self {
             Self::Kept(kept) => {
@@ -97,7 +96,7 @@ impl Default for Budget {
     }
 }
 
-/// What one body has taken of the budget; given back on drop.
+/// Share of one body in the budget; returned on drop.
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,
@@ -105,7 +104,7 @@ struct Share {
 }
 
 impl Share {
-    /// Takes `more`, or says that there is no more.
+    /// Takes `more`; false when the budget is exhausted.
     fn grow(&mut self, more: usize) -> bool {
         let take = |left: usize| left.checked_sub(more);
         let is_taken = self.budget.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
@@ -120,7 +119,7 @@ impl Drop for Share {
     }
 }
 
-/// A body that is being sent: what was read before its turn, and then the rest.
+/// A body being sent: the part read before its turn, then the rest.
 #[derive(Debug)]
 pub(crate) struct Upload {
     first: Option<Bytes>,
@@ -154,7 +153,7 @@ impl Body for Upload {
         let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
         let mut all = SizeHint::new();
         all.set_lower(first.saturating_add(rest.lower()));
-        // With a known length HTTP/1 has no place for trailers.
+        // With a known length HTTP/1 cannot send trailers.
         if let Some(upper) = rest.upper().filter(|_| self.trailers.is_none()) {
             all.set_upper(first.saturating_add(upper));
         }
@@ -162,11 +161,11 @@ impl Body for Upload {
     }
 }
 
-/// The body of an answer: our own, or what the upstream sends.
+/// The body of an answer: our own, or the upstream's.
 #[derive(Debug)]
 pub(crate) enum AnswerBody {
     Own(Option<Bytes>),
-    /// With the place that the request has among all that are inside; it is given up at the end.
+    /// With the request's slot, which is released at the end.
     Passed {
         body: Bounded<Incoming>,
         _place: OwnedSemaphorePermit,

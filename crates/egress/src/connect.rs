@@ -1,5 +1,5 @@
-//! The way to the upstream: pooled connections, HTTP/2 where TLS agrees on it, certificates as the platform
-//! checks them. There is no way to turn that check off.
+//! Connections to the upstream: pooled, HTTP/2 where TLS negotiates it, certificates checked by the platform. The
+//! check cannot be turned off.
 
 use crate::body::Upload;
 use crate::upstream::Upstream;
@@ -15,22 +15,21 @@ use std::time::Duration;
 
 pub(crate) type UpstreamClient = Client<HttpsConnector<HttpConnector>, Upload>;
 
-/// Longest wait for a connection. Three tries of TCP fit into it.
+/// Connect timeout. Three TCP tries fit into it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may lie unused: less than the 5 s after which Node and Apache close it, since a
-/// request on a connection that is just being closed is lost, and a lost POST is not repeated.
+/// Idle time of a pooled connection: less than the 5 s after which Node and Apache close it, because a request on a
+/// closing connection is lost, and a lost POST is not retried.
 const POOL_IDLE: Duration = Duration::from_secs(4);
-/// How often a silent connection is asked whether the other end is still there.
+/// Interval of keep-alive pings on a silent connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// Longest head of an answer; four times what servers send by default.
+/// Maximum size of an answer's head; four times the default of servers.
 const ANSWER_HEAD_MAX: usize = 128 * 1024;
-/// What the upstream may send ahead of a caller that reads slowly, per answer: 2.5 MB/s at 100 ms.
+/// Data that the upstream may send ahead of a slow caller, per answer: 2.5 MB/s at 100 ms.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// And of all answers on one connection together: as long as fewer than 256 callers do not read at all,
-/// the others are not held up by them.
+/// The same for all answers on one connection: up to 255 stalled callers do not hold up the others.
 const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
 
-/// A client for `upstream` with at most `idle_max` connections in stock.
+/// A client for `upstream` with at most `idle_max` idle connections.
 pub(crate) fn client(upstream: &Upstream, idle_max: usize) -> Result<UpstreamClient, rustls::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -53,11 +52,11 @@ pub(crate) fn client(upstream: &Upstream, idle_max: usize) -> Result<UpstreamCli
 }
 
 fn tls_config(upstream: &Upstream) -> Result<ClientConfig, rustls::Error> {
-    // What the process has chosen, or ring: it builds with a C compiler and nothing else.
+    // The provider of the process, or ring, which needs only a C compiler to build.
     let ring = || Arc::new(rustls::crypto::ring::default_provider());
     let provider = CryptoProvider::get_default().cloned().unwrap_or_else(ring);
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    // A machine without certificates can still talk to a plain upstream of its own.
+    // A machine without certificates can still use a plain local upstream.
     let builder = if upstream.is_tls() {
         builder.with_platform_verifier()?
     } else {

@@ -1,8 +1,8 @@
-//! What is let in: requests that are meant for this sidecar and that it can forward.
+//! Checks of incoming requests: meant for this sidecar, and possible to forward.
 //!
-//! A sidecar on loopback answers only to the names of this machine. Otherwise a web page could let its own
-//! name point to 127.0.0.1 (DNS rebinding) and use the sidecar, and whatever the caller's account may do
-//! there, from a browser. Nothing is read here but the head of a request.
+//! A sidecar on loopback accepts only names of this machine. Otherwise a web page could point its own name to
+//! 127.0.0.1 (DNS rebinding) and use the sidecar, with the rights of the caller's account, from a browser. Only the
+//! head of a request is read here.
 
 use crate::hygiene::list_holds;
 use crate::respond::Reply;
@@ -10,18 +10,18 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Request, StatusCode, Version, header};
 use std::net::{IpAddr, SocketAddr};
 
-/// Who may come in.
+/// Rules for accepting requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestCheck {
     listen: SocketAddr,
 }
 
-/// A request that was let in.
+/// An accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The sidecar as the caller calls it, such as `localhost:8717`.
+    /// The sidecar's name as the caller uses it, such as `localhost:8717`.
     pub(crate) own_name: String,
-    /// What it asks for.
+    /// The requested path.
     pub(crate) target: PathAndQuery,
 }
 
@@ -30,14 +30,14 @@ impl RequestCheck {
         Self { listen }
     }
 
-    /// Lets a request in, or says why not.
+    /// Accepts a request, or returns the refusal.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<Entry, Reply> {
         if request.method() == Method::CONNECT || wants_another_protocol(request.headers()) {
             return Err(Reply::new(
                 StatusCode::NOT_IMPLEMENTED,
                 "not_forwarded",
-                "tunnels and changes of protocol (CONNECT, Upgrade, WebSocket) are not forwarded",
-                "connect to the upstream itself for these; they are not requests that a limit is counted by",
+                "CONNECT, Upgrade and WebSocket are not forwarded",
+                "connect to the upstream directly for these; rate limits do not count them",
             ));
         }
         let own_name = self.own_name(request)?;
@@ -45,8 +45,8 @@ impl RequestCheck {
             return Err(Reply::new(
                 StatusCode::FORBIDDEN,
                 "foreign_page",
-                "a web page of another site sent this, and the sidecar is for programs of this machine",
-                "ask from a program, or from a page that this machine serves itself",
+                "a web page of another site sent this request; the sidecar is only for programs on this machine",
+                "send it from a program, or from a page served by this machine",
             ));
         }
         match request.uri().path_and_query() {
@@ -55,16 +55,16 @@ impl RequestCheck {
                 StatusCode::NOT_IMPLEMENTED,
                 "not_forwarded",
                 "only requests for a path are forwarded",
-                "ask for a path, for example OPTIONS / instead of OPTIONS *",
+                "request a path, for example OPTIONS / instead of OPTIONS *",
             )),
         }
     }
 
-    /// The name by which the caller knows us: `:authority` in HTTP/2, the target if it holds one, or `Host`.
+    /// The sidecar's name as the caller uses it: `:authority` in HTTP/2, the target's authority, or `Host`.
     fn own_name<B>(&self, request: &Request<B>) -> Result<String, Reply> {
         let host = host_header(request.headers())?;
         let Some(authority) = request.uri().authority().cloned().or_else(|| host.clone()) else {
-            // HTTP/1.0 knows no Host, and browsers do not speak it.
+            // HTTP/1.0 has no Host, and browsers do not use it.
             return if request.version() == Version::HTTP_10 { Ok(self.listen.to_string()) } else { Err(no_host()) };
         };
         let names_itself = request.version() >= Version::HTTP_2 || request.uri().authority().is_none();
@@ -78,7 +78,7 @@ impl RequestCheck {
     }
 }
 
-/// The one `Host`, if there is one. Two of them are two opinions about who is meant.
+/// The only `Host`, if any. Two contradict each other.
 fn host_header(headers: &HeaderMap) -> Result<Option<Authority>, Reply> {
     let mut values = headers.get_all(header::HOST).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -94,8 +94,8 @@ fn is_name_of_this_machine(authority: &Authority) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// Browsers say which page sends a request. Pages of this machine may use the sidecar, others may not: they
-/// would spend the quota, and act with whatever the upstream grants to this machine.
+/// Browsers send the origin of the page. Pages of other sites are refused: they would use up the quota, and act with
+/// the rights of this machine at the upstream.
 fn is_from_a_foreign_page(headers: &HeaderMap) -> bool {
     let is_local = |origin: &http::HeaderValue| {
         let authority = origin.to_str().ok().and_then(|text| text.split_once("://")).map(|(_scheme, rest)| rest);
@@ -107,7 +107,7 @@ fn is_from_a_foreign_page(headers: &HeaderMap) -> bool {
     }
 }
 
-/// An upgrade to HTTP/2 may be ignored, and some clients (Java's) offer it with every request.
+/// An offer of HTTP/2 may be ignored, and some clients (Java's) send it with every request.
 fn wants_another_protocol(headers: &HeaderMap) -> bool {
     headers.contains_key(header::UPGRADE)
         && list_holds(headers, &header::CONNECTION, "upgrade")
@@ -115,7 +115,7 @@ fn wants_another_protocol(headers: &HeaderMap) -> bool {
 }
 
 fn no_host() -> Reply {
-    let error = "the request does not say, or says in two ways, which host it is for";
+    let error = "the request has no Host header, or contradicting ones";
     Reply::new(StatusCode::BAD_REQUEST, "bad_host", error, "send one Host header")
 }
 

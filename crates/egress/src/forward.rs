@@ -1,4 +1,4 @@
-//! Sends one request to the upstream, as often as the governor says, and says what came of it.
+//! Sends one request to the upstream, as often as the governor allows, and returns the result.
 
 use crate::body::{Payload, Upload};
 use crate::connect::UpstreamClient;
@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// One request and the way to its upstream.
+/// One request and its upstream.
 pub(crate) struct Forward<'a> {
     pub(crate) client: &'a UpstreamClient,
     pub(crate) method: Method,
@@ -21,22 +21,22 @@ pub(crate) struct Forward<'a> {
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Payload,
     pub(crate) repeatable: Repeatable,
-    /// Whether it is out or answered, as opposed to waiting for its turn.
+    /// Whether it is in flight or answered, not waiting for its turn.
     pub(crate) is_out: &'a AtomicBool,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// No name, no connection, no TLS.
+    /// DNS, connection or TLS failed.
     Unreachable(String),
-    /// Reached, but not who it should be.
+    /// The certificate is not trusted.
     Untrusted(String),
     /// The connection broke before there was an answer.
     Lost(String),
     /// No answer in time.
     TimedOut(Duration),
-    /// The caller did not send what it began to send.
+    /// The caller did not send the rest of its body.
     Caller(String),
 }
 
@@ -53,7 +53,7 @@ impl Forward<'_> {
 impl Transport for Forward<'_> {
     type Answer = Response<Incoming>;
     type Failure = Trouble;
-    /// hyper knows nothing of governors.
+    /// hyper knows no governors.
     const IS_LAST_HOP: bool = true;
 
     async fn send(&mut self) -> Result<Response<Incoming>, Trouble> {
@@ -61,7 +61,7 @@ impl Transport for Forward<'_> {
             return Err(Trouble::Lost("the body has been sent and was not kept".to_owned()));
         };
         self.is_out.store(true, Ordering::Relaxed);
-        self.client.request(request).await.map_err(|error| Trouble::of(&error))
+        self.client.request(request).await.map_err(|error| Trouble::from_error(&error))
     }
 
     fn timed_out(&self, limit: Duration) -> Trouble {
@@ -76,7 +76,7 @@ impl Transport for Forward<'_> {
                 DefaultClassifier::new().classify(&view, wall_now)
             }
             Err(Trouble::Untrusted(_)) => untrusted_certificate(),
-            // Says nothing about the provider; the same caller would do it again.
+            // Says nothing about the provider; the same caller would fail again.
             Err(Trouble::Caller(_)) => Outcome::bare(Verdict::Permanent),
             Err(Trouble::Unreachable(_) | Trouble::Lost(_) | Trouble::TimedOut(_)) => network_error(),
         }
@@ -89,7 +89,7 @@ impl Transport for Forward<'_> {
             Err(Trouble::Lost(_) | Trouble::TimedOut(_)) => self.repeatable.after_failure(Failure::Lost),
             Err(Trouble::Untrusted(_) | Trouble::Caller(_)) => false,
         };
-        // An answer that is final is out until the caller has it. This one may have to wait for its next turn.
+        // A final answer counts as in flight until the caller has it. This one may wait for its next turn.
         if may_repeat && outcome.verdict != Verdict::Success {
             self.is_out.store(false, Ordering::Relaxed);
         }
@@ -98,7 +98,7 @@ impl Transport for Forward<'_> {
 }
 
 impl Trouble {
-    fn of(error: &hyper_util::client::legacy::Error) -> Self {
+    fn from_error(error: &hyper_util::client::legacy::Error) -> Self {
         if let Some(body) = cause::<BodyError>(error) {
             return Self::Caller(body.to_string());
         }
@@ -110,37 +110,37 @@ impl Trouble {
         }
     }
 
-    /// What the caller hears of it.
+    /// The reply to the caller.
     pub(crate) fn reply(&self) -> Reply {
         let bad_gateway = |reason, error: String, hint| Reply::new(StatusCode::BAD_GATEWAY, reason, error, hint);
         match self {
             Self::Unreachable(cause) => bad_gateway(
                 "upstream_unreachable",
                 format!("the upstream cannot be reached: {cause}"),
-                "see whether --upstream is right and whether this machine reaches it",
+                "check --upstream and the network of this machine",
             ),
             Self::Untrusted(cause) => bad_gateway(
                 "certificate_not_trusted",
                 format!("the upstream's certificate is not trusted: {cause}"),
-                "if it is your own authority's, add that to the certificates of this machine or name it in SSL_CERT_FILE",
+                "if your own authority issued it, add that authority to this machine's certificates or set SSL_CERT_FILE",
             ),
             Self::Lost(cause) => bad_gateway(
                 "upstream_lost",
                 format!("the upstream ended the connection without an answer: {cause}"),
-                "what was asked for may have been done; find out before you ask again",
+                "the upstream may have executed the request; check before you send it again",
             ),
             Self::TimedOut(limit) => Reply::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "attempt_timeout",
                 format!("the upstream did not answer within {} s", limit.as_secs()),
-                "what was asked for may have been done; find out before you ask again",
+                "the upstream may have executed the request; check before you send it again",
             ),
             Self::Caller(cause) => caller_stopped(cause),
         }
     }
 }
 
-/// The caller did not send its body to the end.
+/// The caller did not send its whole body.
 pub(crate) fn caller_stopped(cause: &str) -> Reply {
     let error = format!("the body of the request did not arrive: {cause}");
     Reply::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", error, "send the whole body without long pauses")

@@ -1,8 +1,8 @@
-//! One request's way through the sidecar: let in, body read, turn waited for, sent, answered.
+//! Path of one request through the sidecar: check, read the body, wait for a turn, send, answer.
 //!
-//! The order is the point. What can be refused at once is refused before anything is read; the body is read
-//! before the turn, so that only the upstream's time is spent in flight; and when the caller hangs up, hyper
-//! drops this future wherever it is, and everything it holds goes back: place, bytes and permit.
+//! The order matters. Refusals come before anything is read; the body is read before the turn, so that only the
+//! upstream's time is spent in flight; and when the caller disconnects, hyper drops this future, which releases slot,
+//! bytes and permit.
 
 use crate::body::{AnswerBody, Budget, Payload};
 use crate::connect::UpstreamClient;
@@ -24,18 +24,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Requests inside at a time, from their head to the last byte of their answer. More than may wait by
-/// default, and with heads of some kilobytes still below 100 MB.
+/// Maximum of concurrent requests, from head to the last byte of the answer. More than may wait by default, and with
+/// heads of some kilobytes still below 100 MB.
 pub(super) const REQUESTS_MAX: usize = 16_384;
-/// Longest time for an attempt with a body that is streamed: it lasts as long as the upload, which ends by
-/// itself when the caller falls silent. An hour is 4 GB at 10 Mbit/s.
+/// Longest time of an attempt with a streamed body: it lasts as long as the upload, which ends when the caller is
+/// silent. An hour is 4 GB at 10 Mbit/s.
 const STREAMED_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3600);
-/// How soon somebody else may listen in our place.
+/// Retry-After during a shutdown: time for a restart.
 const RESTART: Duration = Duration::from_secs(5);
-/// How soon a place may be free again when all are taken.
+/// Retry-After when all slots are taken.
 const PLACE_FREE: Duration = Duration::from_secs(1);
 
-/// What all connections of a sidecar share.
+/// State shared by all connections of a sidecar.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     pub(super) upstream: Upstream,
@@ -44,7 +44,7 @@ pub(crate) struct Sidecar {
     pub(super) governors: Governors,
     pub(super) settings: Settings,
     pub(super) call_limits: CallLimits,
-    /// The only one, unless there is one per `Authorization`.
+    /// The only governor, unless there is one per `Authorization`.
     pub(super) governor: Option<SendGovernor>,
     pub(super) budget: Arc<Budget>,
     pub(super) places: Arc<Semaphore>,
@@ -54,7 +54,7 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Answers one request, whatever it is.
+    /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         match self.exchange(request).await {
             Ok(answer) => answer,
@@ -95,7 +95,7 @@ impl Sidecar {
     ) -> Result<Forward<'a>, Reply> {
         hygiene::clean_request(&mut head.headers);
         let uri = self.upstream.target(&entry.target).map_err(|error| {
-            let error = format!("the path does not make a URL below the upstream's: {error}");
+            let error = format!("the path and --upstream do not make a valid URL: {error}");
             Reply::new(StatusCode::BAD_REQUEST, "bad_path", error, "shorten the path")
         })?;
         let repeatable = Repeatable::new(&head.method, payload.is_kept());
@@ -110,8 +110,8 @@ impl Sidecar {
         })
     }
 
-    /// Runs the request until its answer is final. When the sidecar stops, what is out may end and what
-    /// waits is told so.
+    /// Runs the request until its answer is final. When the sidecar stops, requests in flight may end and waiting
+    /// ones are refused.
     async fn run<'a>(
         &self,
         governor: &SendGovernor,
@@ -136,7 +136,7 @@ impl Sidecar {
         .await
     }
 
-    /// The upstream's answer, as it came, or what became of the request instead.
+    /// The upstream's answer, or the reply that replaces it.
     fn pass_on(
         &self,
         finished: Finished<Forward<'_>>,
@@ -150,8 +150,8 @@ impl Sidecar {
             Err(trouble) => return Err(trouble.reply().retry_in(retry_in).attempts(attempts)),
         };
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let error = "the upstream changed to another protocol, which nobody asked for";
-            return Err(Reply::new(StatusCode::BAD_GATEWAY, "not_forwarded", error, "see what --upstream is"));
+            let error = "the upstream switched to another protocol without a request";
+            return Err(Reply::new(StatusCode::BAD_GATEWAY, "not_forwarded", error, "check --upstream"));
         }
         tracing::debug!(status = answer.status().as_u16(), attempts, waited_ms, reason, "answered by the upstream");
         let (mut head, body) = answer.into_parts();
@@ -161,21 +161,21 @@ impl Sidecar {
             head.headers.insert(REASON, HeaderValue::from_static(reason));
             head.headers.insert(ATTEMPTS, attempts.into());
         }
-        // Whoever is sent away hears when to come back, also when the upstream did not say.
+        // Adds a Retry-After if the upstream sent none.
         if let Some(wait) = retry_in.filter(|_| !head.headers.contains_key(header::RETRY_AFTER)) {
             head.headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
         }
-        // Each side speaks its own version.
+        // Each side has its own HTTP version.
         head.version = http::Version::default();
         Ok(Response::from_parts(head, AnswerBody::passed(body, place)))
     }
 
-    /// Whose limit the request counts against.
+    /// The governor for the request's key.
     fn governor_for(&self, headers: &HeaderMap) -> Result<SendGovernor, Reply> {
         if let Some(governor) = &self.governor {
             return Ok(governor.clone());
         }
-        // Several values are one credential; a line feed cannot be part of any.
+        // Several values are one credential; none can contain a line feed.
         let values: Vec<&[u8]> = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect();
         let credential = (!values.is_empty()).then(|| values.join(&b'\n'));
         let key = self.governors.key(self.upstream.provider(), credential.as_deref());
@@ -186,13 +186,13 @@ impl Sidecar {
         })
     }
 
-    /// How many requests are inside.
+    /// Number of current requests.
     pub(super) fn requests(&self) -> usize {
         REQUESTS_MAX - self.places.available_permits()
     }
 }
 
-/// Why an answer that is not good was not asked for again, and when it makes sense to.
+/// Why a failed request was not retried, and when a retry makes sense.
 fn why_not_again(end: &End) -> (Option<&'static str>, Option<Duration>) {
     match *end {
         End::Done => (None, None),
@@ -203,13 +203,13 @@ fn why_not_again(end: &End) -> (Option<&'static str>, Option<Duration>) {
 }
 
 fn too_many_inside() -> Reply {
-    let error = format!("{REQUESTS_MAX} requests are inside the sidecar already");
-    let hint = "ask with fewer callers at a time";
+    let error = format!("request limit reached: the sidecar handles {REQUESTS_MAX} requests");
+    let hint = "send fewer requests at a time";
     Reply::new(StatusCode::SERVICE_UNAVAILABLE, "sidecar_full", error, hint).retry_in(Some(PLACE_FREE))
 }
 
 fn shutting_down() -> Reply {
-    let error = "the sidecar is being stopped, and this request was not sent or not sent again";
-    let hint = "ask again when it runs again";
+    let error = "the sidecar is shutting down; this request was not sent, or not retried";
+    let hint = "send it again after the restart";
     Reply::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error, hint).retry_in(Some(RESTART))
 }

@@ -1,12 +1,12 @@
-//! Which headers pass the sidecar: those that are meant for the other end.
+//! Removes headers that must not pass the sidecar.
 //!
-//! Everything about one connection stays on it (RFC 9110, section 7.6.1). Nothing is added that tells the
-//! upstream of a sidecar, not even `Via`: some servers stop compressing or answer otherwise when they see
-//! it, and a caller wants the answers it would get without us. Never looks at a body.
+//! Headers about one connection stay on it (RFC 9110, section 7.6.1). Nothing tells the upstream of a sidecar, not
+//! even `Via`: some servers stop compressing or answer differently when they see it, and a caller wants the same
+//! answers as without us. Never looks at a body.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Headers of a connection, and not of a message.
+/// Hop-by-hop headers.
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -19,31 +19,31 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// What is between a caller and the sidecar, in both directions.
+/// Prefix of headers between caller and sidecar, in both directions.
 const OURS: &str = "gleaner-";
 
-/// Leaves in a request what is meant for the upstream.
+/// Keeps the headers of a request that are meant for the upstream.
 pub(crate) fn clean_request(headers: &mut HeaderMap) {
     let wants_trailers = list_holds(headers, &header::TE, "trailers");
     remove_hop_by_hop(headers);
-    // The only value of it that HTTP/2 knows; without it gRPC and others send no trailers.
+    // The only value that HTTP/2 allows; without it gRPC and others send no trailers.
     if wants_trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
-    // The client names the upstream itself.
+    // The client sets it for the upstream.
     headers.remove(header::HOST);
-    // We have said `100 Continue` already: the body is here.
+    // We already sent `100 Continue`: the body is here.
     headers.remove(header::EXPECT);
 }
 
-/// Leaves in an answer what is meant for the caller.
+/// Keeps the headers of an answer that are meant for the caller.
 pub(crate) fn clean_answer(headers: &mut HeaderMap) {
-    // Of two lengths the chunks are right (RFC 9112, section 6.3), and with both an answer would be cut short.
+    // If both are present, the chunks are right (RFC 9112, section 6.3); keeping both would truncate the answer.
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
     remove_hop_by_hop(headers);
-    // Another way to the upstream, which would lead around the sidecar.
+    // It would lead callers around the sidecar.
     headers.remove(header::ALT_SVC);
 }
 

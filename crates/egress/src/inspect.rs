@@ -1,4 +1,4 @@
-//! What the sidecar says about itself, under `/.gleaner/`. Never waits, and never goes to the upstream.
+//! Status and metrics of the sidecar, under `/.gleaner/`. Never waits, and never asks the upstream.
 
 use crate::body::AnswerBody;
 use crate::handler::Sidecar;
@@ -9,11 +9,11 @@ use http::{Method, Response, StatusCode};
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 
-/// Where the sidecar's own pages are; nothing else is kept from the upstream.
+/// Path of the sidecar's own pages; all other paths go to the upstream.
 const FOLDER: &str = "/.gleaner";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Everything about a sidecar.
+/// Status of a sidecar.
 #[derive(Serialize)]
 struct SidecarStatus {
     upstream: String,
@@ -24,7 +24,7 @@ struct SidecarStatus {
     keys: Vec<Status>,
 }
 
-/// The page that `path` names; `None` when it is the upstream's.
+/// The page of the sidecar at `path`; `None` when the path belongs to the upstream.
 pub(crate) fn page(path: &str) -> Option<&str> {
     path.strip_prefix(FOLDER).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -32,12 +32,12 @@ pub(crate) fn page(path: &str) -> Option<&str> {
 /// Shows a page.
 pub(crate) fn show(sidecar: &Sidecar, method: &Method, page: &str) -> Result<Response<AnswerBody>, Reply> {
     if !matches!(page, "/status" | "/metrics") {
-        let error = "there is no such page of the sidecar";
-        let hint = "there are /.gleaner/status and /.gleaner/metrics";
+        let error = "the sidecar has no such page";
+        let hint = "use /.gleaner/status or /.gleaner/metrics";
         return Err(Reply::new(StatusCode::NOT_FOUND, "no_such_page", error, hint));
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let error = "the sidecar's pages can only be read";
+        let error = "the sidecar's pages are read-only";
         let mut refusal = Reply::new(StatusCode::METHOD_NOT_ALLOWED, "read_only", error, "use GET").into_response();
         refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Ok(refusal);

@@ -1,8 +1,8 @@
-//! The sidecar: a reverse proxy on loopback that gives every language what `gleaner-http` gives Rust.
+//! The sidecar: a reverse proxy on loopback that brings `gleaner-http` to every language.
 //!
-//! A program makes the sidecar its base URL, and nothing else changes: paths, headers and bodies pass as
-//! they are. What changes is when a request goes out ([`SendGovernor`](gleaner_http::SendGovernor)), and that a
-//! request which the provider refuses is repeated inside, if that does nothing twice.
+//! A program uses the sidecar as its base URL, and nothing else changes: paths, headers and bodies pass unchanged.
+//! The sidecar delays requests to stay under the rate limit ([`SendGovernor`](gleaner_http::SendGovernor)) and
+//! retries refused ones if that is safe.
 //!
 //! ```no_run
 //! use gleaner_egress::{Config, Proxy, Upstream};
@@ -16,32 +16,31 @@
 //! # }
 //! ```
 //!
-//! # What a caller can say and hear
+//! # Headers
 //!
 //! | header | of | meaning |
 //! |---|---|---|
-//! | `Gleaner-Max-Wait` | request | seconds that it may wait before it is sent, 120 if absent |
-//! | `Gleaner-Reason` | answer | why the sidecar answered itself, or why it did not repeat what it passes on |
-//! | `Gleaner-Attempts` | answer | how often the request was sent; beside a reason |
+//! | `Gleaner-Max-Wait` | request | longest wait before the send in seconds, 120 if absent |
+//! | `Gleaner-Reason` | answer | why the sidecar answered, or why it did not retry |
+//! | `Gleaner-Attempts` | answer | number of sends; beside a reason |
 //! | `Gleaner-Answered-By` | answer | `sidecar` on answers that are not the upstream's |
 //!
-//! `GET /.gleaner/status` and `GET /.gleaner/metrics` show what was learned and why requests wait.
+//! `GET /.gleaner/status` and `GET /.gleaner/metrics` show the learned rates and why requests wait.
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - `Via`, `Forwarded` and `X-Forwarded-For`: the upstream sees what it would see without us.
+//! - `Via`, `Forwarded` and `X-Forwarded-For`: the upstream sees the same as without us.
 //! - A cache, a rewritten body, another encoding.
-//! - WebSockets and `CONNECT`: a tunnel is not a request that a limit is counted by.
-//! - An option to accept a certificate that is not trusted.
+//! - WebSockets and `CONNECT`: rate limits do not count tunnels.
+//! - An option to accept an untrusted certificate.
 //!
 //! # Files
 //!
-//! - `listener.rs`, `extract.rs`: connections and their limits; which requests are let in
-//! - `handler.rs`, `forward.rs`: one request's way through; sending it once
-//! - `connect.rs`, `upstream.rs`: the way to the upstream; where that is
+//! - `listener.rs`, `extract.rs`: connections and their limits; checks of requests
+//! - `handler.rs`, `forward.rs`: path of one request; sending it
+//! - `connect.rs`, `upstream.rs`: connections to the upstream; its URL
 //! - `body.rs`, `stalled_body.rs`: bodies that can be sent again, and bodies that stall
-//! - `hygiene.rs`, `links.rs`, `max_wait.rs`: headers that do not pass; links back to the sidecar; how long a caller
-//!   waits
+//! - `hygiene.rs`, `links.rs`, `max_wait.rs`: header removal; links back to the sidecar; the caller's longest wait
 //! - `respond.rs`, `inspect.rs`: the sidecar's own answers; its status and metrics
 
 #![warn(missing_docs)]
@@ -73,32 +72,32 @@ use tokio::sync::{Semaphore, watch};
 
 pub use upstream::{Upstream, UpstreamError};
 
-/// How a sidecar is set up.
+/// Settings of a sidecar.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whom it stands for.
+    /// The upstream that it forwards to.
     pub upstream: Upstream,
-    /// Where it listens. Anyone who reaches this address can use the sidecar.
+    /// Address to listen on. Anyone who reaches it can use the sidecar.
     pub listen: SocketAddr,
-    /// Where its governors are; they remember if this does.
+    /// Its governors; they keep learned rates if this registry does.
     pub governors: Governors,
-    /// How its keys are governed.
+    /// Settings of its keys.
     pub settings: Settings,
-    /// Attempts and timeouts of a request; its `max_wait` holds for callers that name none.
+    /// Attempts and timeouts of a request; `max_wait` applies to callers that set none.
     pub call_limits: CallLimits,
-    /// Whether each `Authorization` has a limit of its own. It is kept only as a keyed hash.
+    /// Whether each `Authorization` has its own limit. It is stored only as a keyed hash.
     pub per_authorization: bool,
-    /// Whether requests may leave this machine in plain text.
+    /// Whether requests may leave this machine unencrypted.
     pub allow_insecure_upstream: bool,
 }
 
-/// Where a sidecar listens unless told otherwise.
+/// Default address to listen on.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8717);
-/// How long a caller waits unless it says otherwise: as long as the patient ones among HTTP clients.
+/// Default of the longest wait: like patient HTTP clients.
 pub const MAX_WAIT: Duration = Duration::from_secs(120);
 
 impl Config {
-    /// A sidecar for `upstream`, with defaults for the rest, that forgets when it ends.
+    /// A sidecar for `upstream` with defaults, whose learned rates are dropped when it ends.
     #[must_use]
     pub fn new(upstream: Upstream) -> Self {
         Self {
@@ -113,33 +112,33 @@ impl Config {
     }
 }
 
-/// Why there is no sidecar.
+/// Why the sidecar cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// Nobody can listen there, or somebody else does.
+    /// The address is not available.
     #[error("cannot listen on {listen}")]
     Listen {
-        /// Where.
+        /// The address.
         listen: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// Requests and credentials would leave this machine in plain text. Holds which.
-    #[error("{0} is plain http to another machine: everyone on the way could read what is sent")]
+    /// Requests and credentials would leave this machine unencrypted. Holds the upstream.
+    #[error("{0} is plain http to another machine: everyone on the network path could read requests and credentials")]
     InsecureUpstream(Upstream),
-    /// It would forward to itself for ever. Holds which.
+    /// It would forward to itself. Holds the upstream.
     #[error("{0} is the sidecar itself")]
     UpstreamIsSelf(Upstream),
-    /// This machine cannot check certificates.
+    /// TLS cannot be set up on this machine.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
-    /// Somebody else in this process governs the upstream otherwise.
+    /// The key is governed with other settings in this process.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// A sidecar that listens already; connections wait until it is served.
+/// A bound sidecar; connections wait until `serve`.
 pub struct Proxy {
     listener: TcpListener,
     sidecar: Arc<Sidecar>,
@@ -147,10 +146,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens, and prepares the way to the upstream without going it.
+    /// Binds the address and prepares the client, without connecting to the upstream.
     ///
     /// # Errors
-    /// When the address is not free, when the upstream may not be used, or when TLS cannot be set up.
+    /// The address is not free, the upstream is not allowed, or TLS cannot be set up.
     pub async fn bind(config: Config) -> Result<Self, ProxyError> {
         let upstream = config.upstream;
         if upstream.is_insecure() && !config.allow_insecure_upstream {
@@ -188,20 +187,20 @@ impl Proxy {
         Ok(Self { listener, sidecar, stop })
     }
 
-    /// Where it listens, with the port that the system chose if it was asked to.
+    /// The address, with the port that the system chose if it was 0.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.sidecar.listen
     }
 
-    /// Its governors: what was learned, and why requests wait.
+    /// Its governors: learned rates, and why requests wait.
     #[must_use]
     pub fn governors(&self) -> &Governors {
         &self.sidecar.governors
     }
 
-    /// Serves until `shutdown`. Then nothing new is accepted, what waits is told so, what is out has ten
-    /// seconds to end, and what was learned is written down.
+    /// Serves until `shutdown`. Then it accepts nothing new, refuses waiting requests, gives requests in flight ten
+    /// seconds, and saves the learned rates.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let governors = self.sidecar.governors.clone();
         let stop = self.stop;
@@ -211,7 +210,7 @@ impl Proxy {
         };
         listener::serve(self.listener, self.sidecar, shutdown).await;
         if tokio::task::spawn_blocking(move || governors.save()).await.is_err() {
-            tracing::warn!("the thread that writes down what was learned is gone");
+            tracing::warn!("the thread that saves learned rates is gone");
         }
     }
 }

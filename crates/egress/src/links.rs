@@ -1,9 +1,8 @@
-//! Keeps callers on the sidecar: what an answer's headers say about the upstream is said about us.
+//! Rewrites links to the upstream in response headers, so that callers stay on the sidecar.
 //!
-//! A paging caller follows `Link` and a redirected one `Location`. Left as they are, the second page would
-//! go around the governor. Only headers are rewritten, only as far as scheme, host, port and base path,
-//! and the rest of a link is not touched by so much as an escape. Bodies are never rewritten: they may be
-//! signed, compressed, or mean something else by a URL.
+//! A paging caller follows `Link`, a redirected one `Location`. Unchanged, the second page would bypass the governor.
+//! Only headers are rewritten, only scheme, host, port and base path; the rest of a link stays byte for byte. Bodies
+//! are never rewritten: they may be signed or compressed, or use a URL in another meaning.
 
 use crate::upstream::Upstream;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -13,8 +12,7 @@ use url::Url;
 /// Headers whose value is one link.
 const ONE_LINK: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 
-/// Rewrites the links of an answer for a caller who knows us as `own_origin`, such as
-/// `http://localhost:8717`.
+/// Rewrites the links of an answer for a caller that knows us as `own_origin`, such as `http://localhost:8717`.
 pub(crate) fn rewrite(headers: &mut HeaderMap, upstream: &Upstream, own_origin: &str) {
     for name in &ONE_LINK {
         rewrite_each(headers, name, |value| rewrite_one(value, upstream, own_origin));
@@ -32,32 +30,32 @@ fn rewrite_each(headers: &mut HeaderMap, name: &HeaderName, rewrite: impl Fn(&st
     }
 }
 
-/// The new form of one link; `None` when it stays as it is.
+/// The new form of one link; `None` when it is unchanged.
 fn rewrite_one(link: &str, upstream: &Upstream, own_origin: &str) -> Option<String> {
     let scheme = upstream.url.scheme();
     let absolute: Cow<'_, str> = match link {
-        // The caller would take our scheme for it, and we speak another one.
+        // The caller would use our scheme, which differs.
         _ if link.starts_with("//") => format!("{scheme}:{link}").into(),
         _ if link.starts_with('/') => format!("{scheme}://{}{link}", upstream.provider()).into(),
-        // A link with a scheme of its own, or one that is relative to the request and so right by itself.
+        // An absolute link, or one relative to the request, which is right already.
         _ => link.into(),
     };
     if let Some(rest) = rest_below_base(&absolute, upstream) {
-        // A path stays a path, unless it would then be taken for the name of a host.
+        // A path stays a path, unless it would look like a host name.
         let is_path = link.starts_with('/') && !link.starts_with("//") && !rest.starts_with("//");
         let origin = if is_path { "" } else { own_origin };
         let slash = if rest.starts_with('/') { "" } else { "/" };
         return Some(format!("{origin}{slash}{rest}"));
     }
-    // Not below us: the caller has to go there itself, and finds it.
+    // Outside the base path: the caller goes there directly.
     (absolute != link).then(|| absolute.into_owned())
 }
 
-/// What follows the base path in a link to the upstream; `None` for other links.
+/// The part after the base path in a link to the upstream; `None` for other links.
 fn rest_below_base<'a>(link: &'a str, upstream: &Upstream) -> Option<&'a str> {
     let url = Url::parse(link).ok()?;
     let is_upstream = url.origin() == upstream.url.origin() && url.username().is_empty() && url.password().is_none();
-    // The parsed path has no dots any more, so `/base/../admin` is not below the base.
+    // The parsed path contains no dots, so `/base/../admin` is not below the base.
     if !is_upstream || !is_below(url.path(), &upstream.base) {
         return None;
     }
@@ -89,7 +87,7 @@ fn rewrite_list(list: &str, upstream: &Upstream, own_origin: &str) -> Option<Str
     is_changed.then_some(new)
 }
 
-/// The next `<` that is not part of a quoted text.
+/// The next `<` outside quotes.
 fn find_unquoted_bracket(text: &str) -> Option<usize> {
     let mut is_quoted = false;
     let mut is_escaped = false;

@@ -1,5 +1,4 @@
-//! Accepts connections and ends them: bounded in number, in the time to say something, and in the size of
-//! what is said first.
+//! Accepts connections, with limits on their number, on the time to the first request, and on its size.
 
 use crate::body::AnswerBody;
 use crate::handler::Sidecar;
@@ -20,27 +19,27 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Connections at a time: twice the thousand callers that a busy machine has. Their buffers can take
-/// 2 × 64 KiB each, so 256 MiB at worst. One more waits in the system's queue until another one ends.
+/// Maximum of connections: twice the thousand callers of a busy machine. Their buffers take up to 2 × 64 KiB each, so
+/// 256 MiB at worst. Further ones wait in the system's queue.
 const CONNECTIONS_MAX: usize = 2048;
-/// Time for the head of a request, and how long a connection may lie unused: whoever opens connections
-/// to say nothing does not keep others out for longer.
+/// Time for the head of a request, and idle time of a connection: silent connections do not keep others out for
+/// longer.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// Longest head of a request: what servers allow at most, and room for one large token.
+/// Maximum size of a request's head: the usual maximum of servers, with room for one large token.
 const HEAD_MAX: u32 = 64 * 1024;
-/// Requests at a time on one HTTP/2 connection; what clients expect to get at least is 100.
+/// Concurrent requests on one HTTP/2 connection; clients expect at least 100.
 const STREAMS_MAX: u32 = 256;
-/// What a caller may send ahead on one stream, and on all of a connection.
+/// Flow-control window of one stream, and of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
-/// How often a silent HTTP/2 caller is asked whether it is there.
+/// Interval of keep-alive pings to a silent HTTP/2 caller.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How long what is out may take when the sidecar is stopped; what service managers wait is more.
+/// Time for requests in flight at shutdown; service managers wait longer.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pause after the system could not give us a connection (no more file handles): it will not at once.
+/// Pause after a failed accept (no more file handles): an immediate retry would fail too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown`, then lets what is out end.
+/// Serves until `shutdown`, then lets requests in flight end.
 pub(crate) async fn serve(listener: TcpListener, sidecar: Arc<Sidecar>, shutdown: impl Future<Output = ()> + Send) {
     let graceful = GracefulShutdown::new();
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -65,12 +64,12 @@ pub(crate) async fn serve(listener: TcpListener, sidecar: Arc<Sidecar>, shutdown
     drop(listener);
     let left = graceful.count();
     if timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!(connections = left, "requests that took too long to end were cut off");
+        tracing::warn!(connections = left, "shutdown timeout: open connections were closed");
     }
     tasks.shutdown().await;
 }
 
-/// A connection, as soon as there is room for one more.
+/// Accepts a connection as soon as there is room.
 async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _caller) = listener.accept().await?;
@@ -89,7 +88,7 @@ async fn connection(stream: TcpStream, sidecar: Arc<Sidecar>, watcher: Watcher, 
     });
     let builder = builder();
     let mut connection = pin!(watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()));
-    // hyper's own limit on heads begins when it knows which version of HTTP it is, and not before.
+    // hyper's own timeout for heads starts only when it knows the HTTP version.
     let ended = tokio::select! {
         ended = &mut connection => ended,
         heard = timeout(HEAD_WITHIN, first_request.notified()) => match heard {
@@ -98,7 +97,7 @@ async fn connection(stream: TcpStream, sidecar: Arc<Sidecar>, watcher: Watcher, 
         },
     };
     if let Err(error) = ended {
-        // Callers come and go; only who looks for trouble wants to hear of it.
+        // Broken connections are normal; only a debug log shows them.
         tracing::debug!(error, "a connection broke");
     }
 }
@@ -121,7 +120,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// Counts a connection for as long as it lives.
+/// Counts a connection while it is open.
 struct Counted(Arc<Sidecar>);
 
 impl Counted {

@@ -1,6 +1,6 @@
-//! Reads `Gleaner-Max-Wait`: how many seconds a caller is willing to wait before its request is sent.
+//! Reads `Gleaner-Max-Wait`: the longest wait of a request before it is sent, in seconds.
 //!
-//! What cannot be read is refused and not guessed: a caller that believes in a bound has one.
+//! An invalid value is refused, not guessed: the caller relies on its limit.
 
 use crate::respond::Reply;
 use http::{HeaderMap, StatusCode};
@@ -9,10 +9,10 @@ use std::time::Duration;
 const NAME: &str = "gleaner-max-wait";
 /// A day: no gate is longer.
 const LONGEST_S: f64 = 86_400.0;
-/// Digits of the longest number that makes sense, with a fraction of nanoseconds.
+/// Length of the longest valid number, with nanoseconds.
 const LENGTH_MAX: usize = 16;
 
-/// The caller's bound; `None` when it does not care.
+/// The caller's limit; `None` when it sets none.
 pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Duration>, Reply> {
     let mut values = headers.get_all(NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! Answers that the sidecar gives itself, so that a caller knows who said no, why, and until when.
+//! The sidecar's own answers: who refused, why, and until when.
 //!
-//! All of them carry `Gleaner-Answered-By: sidecar` and a `Gleaner-Reason` from a closed set; both are
-//! taken out of what an upstream answers (`hygiene.rs`), so they cannot be forged. The body repeats it as
-//! JSON for people. Never holds anything of the caller's request.
+//! All of them carry `Gleaner-Answered-By: sidecar` and a `Gleaner-Reason` from a fixed set; both are removed from
+//! upstream answers (`hygiene.rs`), so they cannot be forged. The body repeats it as JSON for people. Never holds
+//! anything of the caller's request.
 
 use crate::body::AnswerBody;
 use bytes::Bytes;
@@ -13,13 +13,13 @@ use http::{Response, StatusCode};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Why the sidecar answered, or did not repeat what it passes on.
+/// Why the sidecar answered, or did not retry.
 pub(crate) const REASON: HeaderName = HeaderName::from_static("gleaner-reason");
-/// How often the request was sent.
+/// Number of sends.
 pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("gleaner-attempts");
 const ANSWERED_BY: HeaderName = HeaderName::from_static("gleaner-answered-by");
 
-/// An answer of our own.
+/// An answer of the sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -44,13 +44,13 @@ impl Reply {
         Self { status, reason, error: error.into(), hint, retry_in: None, attempts: None }
     }
 
-    /// Says when it makes sense to ask again.
+    /// Adds the time after which a retry makes sense.
     pub(crate) fn retry_in(mut self, wait: Option<Duration>) -> Self {
         self.retry_in = wait;
         self
     }
 
-    /// Says how often the request was sent.
+    /// Adds the number of sends.
     pub(crate) fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = Some(attempts);
         self
@@ -69,7 +69,7 @@ impl Reply {
         if let Some(attempts) = self.attempts {
             headers.insert(ATTEMPTS, attempts.into());
         }
-        // The rest of a body that we do not want would be taken for the next request.
+        // The unread rest of the body would be parsed as the next request.
         if self.status == StatusCode::REQUEST_TIMEOUT {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -77,38 +77,37 @@ impl Reply {
     }
 }
 
-/// Our own stops, as HTTP says them: 429 when only this caller is too impatient, 503 when everyone
-/// would hear the same.
+/// Our own refusals as HTTP: 429 when only this caller's limit is too short, 503 when every caller would get the
+/// same.
 impl From<Refused> for Reply {
     fn from(refused: Refused) -> Self {
         let (status, hint) = match &refused.reason {
             Refusal::MaxWait => {
-                (StatusCode::TOO_MANY_REQUESTS, "come back after Retry-After, or send a longer Gleaner-Max-Wait")
+                (StatusCode::TOO_MANY_REQUESTS, "retry after Retry-After, or send a longer Gleaner-Max-Wait")
             }
-            Refusal::QueueFull(_) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "ask with fewer callers at a time, or start with a larger --max-waiting",
-            ),
+            Refusal::QueueFull(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "send fewer requests at a time, or start with a larger --max-waiting")
+            }
             Refusal::Deferred(DeferReason::CircuitOpen) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "see what the upstream answers; after Retry-After it is tried again")
+                (StatusCode::SERVICE_UNAVAILABLE, "check the upstream's answers; after Retry-After it is probed again")
             }
-            Refusal::Deferred(_) => (StatusCode::SERVICE_UNAVAILABLE, "come back after Retry-After"),
-            Refusal::GovernedTwice(_) => (StatusCode::LOOP_DETECTED, "let one of the two governors go"),
+            Refusal::Deferred(_) => (StatusCode::SERVICE_UNAVAILABLE, "retry after Retry-After"),
+            Refusal::GovernedTwice(_) => (StatusCode::LOOP_DETECTED, "remove one of the two governors"),
         };
         let reply = Self::new(status, refused.reason.as_str(), refused.to_string(), hint).retry_in(refused.retry_in);
         if refused.attempts > 0 { reply.attempts(refused.attempts) } else { reply }
     }
 }
 
-/// A JSON answer that nobody keeps.
+/// A JSON answer that must not be cached.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<AnswerBody> {
-    // Structs of texts and numbers always have a JSON form.
+    // Structs of texts and numbers always serialize.
     let mut text = serde_json::to_vec(value).unwrap_or_default();
     text.push(b'\n');
     plain(status, "application/json", text.into())
 }
 
-/// A text of our own.
+/// A plain-text answer.
 pub(crate) fn plain(status: StatusCode, content_type: &'static str, text: Bytes) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::own(text));
     *response.status_mut() = status;
@@ -117,8 +116,7 @@ pub(crate) fn plain(status: StatusCode, content_type: &'static str, text: Bytes)
     response
 }
 
-/// Rounded up, so that whoever comes back then does not come too early; at least a second, because zero
-/// means "at once" and would be a lie.
+/// Rounded up, so that a retry does not come too early; at least one second, because zero would mean "at once".
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

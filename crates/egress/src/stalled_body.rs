@@ -1,7 +1,7 @@
-//! A body that ends when its sender says nothing for too long.
+//! A body with a limit on its silence.
 //!
-//! Not a limit on the whole: a download may take hours, and does as long as it goes on. A timer exists
-//! only while nothing has arrived. This waits for a body, never before a send.
+//! Not a limit on the whole: a download may take hours as long as data arrives. A timer exists only while nothing
+//! arrives. This waits for a body, never before a send.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -11,18 +11,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Timeout, timeout};
 
-/// Why a body has no end.
+/// Why a body does not end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// Its sender is still connected and sends nothing.
-    #[error("nothing more of the body came for {} s", .0.as_secs())]
+    /// The sender is connected and silent.
+    #[error("no data of the body for {} s", .0.as_secs())]
     Silent(Duration),
-    /// Its sender is gone, or sends what is no body.
+    /// The sender is gone, or sends an invalid body.
     #[error("the body broke off")]
     Broken(#[from] hyper::Error),
 }
 
-/// A body and the longest silence in it.
+/// A body with the longest allowed silence.
 #[derive(Debug)]
 pub(crate) struct Bounded<B> {
     body: B,

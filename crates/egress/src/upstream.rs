@@ -1,7 +1,7 @@
-//! Whom the sidecar stands for: an origin and a base path, and the way from a caller's path to there.
+//! The upstream: an origin and a base path, and the mapping of a caller's path to it.
 //!
-//! Read once, from what the owner typed, and refused there if it cannot be meant: a password in it would
-//! stand in the list of processes, a query would be lost. Never resolves a name and never connects.
+//! Parsed once from the command line, with clear refusals: a password would appear in the process list, a query would
+//! be lost. Never resolves a name and never connects.
 
 use http::uri::{Authority, InvalidUriParts, PathAndQuery, Scheme, Uri};
 use std::fmt;
@@ -18,28 +18,28 @@ pub struct Upstream {
     pub(crate) base: String,
 }
 
-/// Why a text is no upstream.
+/// Why a text is not a valid upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
-    /// Not a URL at all. The text is not repeated: it may hold a password.
+    /// Not a URL. The text is not repeated: it may hold a password.
     #[error("not a URL: {0}")]
     NotAUrl(String),
-    /// Something else than HTTP.
-    #[error("{0}: is not a scheme that can be forwarded to; http and https are")]
+    /// Not HTTP.
+    #[error("the scheme {0}: is not supported; use http or https")]
     Scheme(String),
     /// There is a user or a password in it.
-    #[error("a user or password is part of the URL, and everyone on this machine can read the list of processes")]
+    #[error("the URL contains a user or password, which everyone on this machine could see in the process list")]
     Credentials,
     /// There is a query or a fragment in it.
-    #[error("a URL to forward to has no query and no fragment")]
+    #[error("the upstream URL must not have a query or fragment")]
     QueryOrFragment,
 }
 
 impl Upstream {
-    /// Reads what the owner typed.
+    /// Parses the owner's text.
     ///
     /// # Errors
-    /// When it is not an HTTP URL, or holds something that does not belong there.
+    /// It is not an HTTP URL, or has parts that do not belong there.
     pub fn parse(text: &str) -> Result<Self, UpstreamError> {
         let mut url = Url::parse(text).map_err(|error| UpstreamError::NotAUrl(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -58,25 +58,25 @@ impl Upstream {
         Ok(Self { url, authority, base })
     }
 
-    /// What limits are counted by: host, and port if it is not the usual one. The base path is not part
-    /// of it, since providers count by account and not by folder.
+    /// Name of the key: host, and port if it is not the default. Without the base path, because providers count per
+    /// account and not per path.
     #[must_use]
     pub fn provider(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// Whether what is sent can be read on the way.
+    /// Whether requests can be read on the network path.
     #[must_use]
     pub fn is_insecure(&self) -> bool {
         self.url.scheme() == "http" && !self.is_loopback()
     }
 
-    /// Whether TLS is spoken.
+    /// Whether it uses TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Whether it is on this machine, as far as the name tells.
+    /// Whether it is on this machine, judging by the name.
     pub(crate) fn is_loopback(&self) -> bool {
         match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -90,13 +90,13 @@ impl Upstream {
         self.url.port_or_known_default()
     }
 
-    /// Where a request for `target` goes: the base path, and then what the caller asked for, unchanged.
+    /// The URL for a request for `target`: the base path, then the caller's path unchanged.
     pub(crate) fn target(&self, target: &PathAndQuery) -> Result<Uri, InvalidUriParts> {
         let scheme = if self.is_tls() { Scheme::HTTPS } else { Scheme::HTTP };
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(scheme);
         parts.authority = Some(self.authority.clone());
-        // Two valid paths make a valid path; if they do not, the missing path is refused below.
+        // Two valid paths make a valid path; otherwise the missing path is refused below.
         parts.path_and_query = match self.base.as_str() {
             "" => Some(target.clone()),
             base => PathAndQuery::try_from(format!("{base}{target}")).ok(),
@@ -121,10 +121,10 @@ mod tests {
         for (text, part) in [
             ("api.example.com", "not a URL"),
             ("ftp://api.example.com", "ftp"),
-            ("https://user:hunter2@api.example.com", "list of processes"),
-            ("https://token@api.example.com", "list of processes"),
-            ("https://api.example.com/?a=1", "no query"),
-            ("https://api.example.com/#top", "no fragment"),
+            ("https://user:hunter2@api.example.com", "process list"),
+            ("https://token@api.example.com", "process list"),
+            ("https://api.example.com/?a=1", "must not have a query"),
+            ("https://api.example.com/#top", "query or fragment"),
             ("https://", "not a URL"),
         ] {
             let error = Upstream::parse(text).unwrap_err().to_string();

@@ -1,7 +1,7 @@
-//! Bodies by what they are: a folder in which a file's name is the hash of its content.
+//! Content-addressed bodies: a folder in which a file's name is the hash of its content.
 //!
-//! A body is written under a temporary name and renamed when it is whole, so nobody ever sees half of one, and two
-//! URLs with the same content have one file. Nothing of a URL becomes a name.
+//! A body is written under a temporary name and renamed when complete, so no reader sees half of one, and two URLs
+//! with the same content share a file. No part of a URL becomes a file name.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Kept in memory before it is written: most pages are smaller. Times the requests under way, it is 16 MiB.
+/// Buffer before the first write: most pages are smaller. Times the concurrent requests, it is 16 MiB.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Where bodies are, below the folder of results.
+/// Folder of bodies, below the results folder.
 const FOLDER: &str = "bodies";
 
 /// The folder.
@@ -24,7 +24,7 @@ pub(crate) struct Bodies {
     next: AtomicU64,
 }
 
-/// A body that is in its place.
+/// A stored body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) sha256: String,
@@ -33,7 +33,7 @@ pub(crate) struct Stored {
 }
 
 impl Bodies {
-    /// Opens the folder, and drops what a former run left half-written.
+    /// Opens the folder, and removes unfinished files of an earlier run.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
         let unfinished = root.join(FOLDER).join("unfinished");
         match fs::remove_dir_all(&unfinished) {
@@ -43,7 +43,7 @@ impl Bodies {
         Ok(Self { root: root.to_owned(), unfinished, next: AtomicU64::new(0) })
     }
 
-    /// Whether the body of this hash is there in this size. After a power cut a file may be there and be empty.
+    /// Whether the body with this hash and size exists. After a power loss a file may be empty.
     pub(crate) fn has(&self, sha256: &str, bytes: u64) -> bool {
         let is_hash = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
         is_hash && fs::metadata(self.root.join(path_of(sha256))).is_ok_and(|file| file.len() == bytes)
@@ -54,13 +54,13 @@ impl Bodies {
     }
 }
 
-/// Below the folder of results; `sha256` is 64 hexadecimal digits.
+/// Path below the results folder; `sha256` is 64 hexadecimal digits.
 fn path_of(sha256: &str) -> String {
     let (folder, name) = sha256.split_at(2);
     format!("{FOLDER}/{folder}/{name}")
 }
 
-/// A body that is being written. Dropped, it leaves nothing behind.
+/// A body being written. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
     bodies: Arc<Bodies>,
@@ -71,7 +71,7 @@ pub(crate) struct BodyWriter {
 }
 
 impl BodyWriter {
-    /// Takes a piece; true when it is time to [`flush`](Self::flush).
+    /// Adds a piece; true when [`flush`](Self::flush) is due.
     pub(crate) fn add(&mut self, piece: &[u8]) -> bool {
         self.hash.update(piece);
         self.bytes += piece.len() as u64;
@@ -79,7 +79,7 @@ impl BodyWriter {
         self.buffer.len() >= BUFFER_BYTES
     }
 
-    /// Writes what is in memory. Blocks.
+    /// Writes the buffer. Blocks.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let (file, _) = match &mut self.file {
             Some(file) => file,
@@ -94,7 +94,7 @@ impl BodyWriter {
         Ok(())
     }
 
-    /// Puts the body into its place. Blocks.
+    /// Moves the complete body to its final name. Blocks.
     pub(crate) fn finish(mut self) -> io::Result<Stored> {
         let sha256 = self.hash.finalize_reset().iter().fold(String::with_capacity(64), |mut hex, byte| {
             // Writing to a string cannot fail.
@@ -119,7 +119,7 @@ impl BodyWriter {
 impl Drop for BodyWriter {
     fn drop(&mut self) {
         if let Some((_, path)) = self.file.take() {
-            // If it stays, the next run clears it away.
+            // If it stays, the next run removes it.
             let _left_over = fs::remove_file(path);
         }
     }

@@ -1,47 +1,47 @@
-//! The thread that reads the list, and leaves out what is finished or was there before.
+//! The thread that reads the list and skips finished and duplicate URLs.
 
 use crate::journal::{Finished, Previous};
 use crate::result_line::ResultLine;
-use crate::url_list::{Lines, Said, Target, UrlKey};
+use crate::url_list::{Lines, ListLine, Target, UrlKey};
 use std::collections::HashSet;
 use std::io::{self, BufRead};
 use std::thread;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Found and not yet taken over: enough to keep the scheduler busy for a round.
+/// Capacity of the channel to the scheduler: enough for a round.
 const AHEAD: usize = 1024;
 
-/// One thing that the list says.
+/// One item of the list.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Discovered {
     Url(Box<FoundUrl>),
     NoUrl(Box<ResultLine>),
     /// The list cannot be read further.
     Broken(io::Error),
 }
 
-/// A URL, without itself: it is read again when its turn comes.
+/// A URL without its text, which is read again when its turn comes.
 #[derive(Debug)]
 pub(crate) struct FoundUrl {
     pub(crate) origin: String,
     pub(crate) domain: gleaner_http::governor::keyed::Domain,
     pub(crate) at: u64,
-    /// Where the result of the last pass is.
+    /// Position of the previous pass's result.
     pub(crate) previous: Option<u64>,
 }
 
-/// Starts reading. The thread ends with the list, or when nobody takes what it finds.
+/// Starts reading. The thread ends with the list, or when the receiver is gone.
 pub(crate) fn start(
     reader: impl BufRead + Send + 'static,
     finished: Finished,
     previous: Previous,
-) -> io::Result<Receiver<Found>> {
+) -> io::Result<Receiver<Discovered>> {
     let (found, receiver) = channel(AHEAD);
     let mut discovery = Discovery { found, seen: finished.keys, previous };
     let work = move || {
         if let Err(error) = discovery.read(Lines::new(reader)) {
-            // Nobody takes it: then nobody needs to know.
-            let _nobody = discovery.found.blocking_send(Found::Broken(error));
+            // The receiver is gone, so the error does not matter.
+            let _nobody = discovery.found.blocking_send(Discovered::Broken(error));
         }
     };
     thread::Builder::new().name("url list".to_owned()).spawn(work)?;
@@ -49,8 +49,8 @@ pub(crate) fn start(
 }
 
 struct Discovery {
-    found: Sender<Found>,
-    /// Finished before, or found already.
+    found: Sender<Discovered>,
+    /// Finished before, or already found.
     seen: HashSet<UrlKey>,
     previous: Previous,
 }
@@ -58,12 +58,12 @@ struct Discovery {
 impl Discovery {
     fn read(&mut self, mut lines: Lines<impl BufRead>) -> io::Result<()> {
         while let Some((at, line)) = lines.next()? {
-            let said = Said::of(line);
+            let said = ListLine::parse(line);
             let Some(key) = said.key().filter(|&key| self.seen.insert(key)) else { continue };
             let found = match said {
-                Said::Nothing => continue,
-                Said::NoUrl(shown, why) => Found::NoUrl(Box::new(ResultLine::refused(&shown, why.to_owned()))),
-                Said::Target(target) => self.url(&target, key, at),
+                ListLine::Nothing => continue,
+                ListLine::NoUrl(shown, why) => Discovered::NoUrl(Box::new(ResultLine::refused(&shown, why.to_owned()))),
+                ListLine::Target(target) => self.url(&target, key, at),
             };
             if self.found.blocking_send(found).is_err() {
                 break;
@@ -72,8 +72,8 @@ impl Discovery {
         Ok(())
     }
 
-    fn url(&self, target: &Target, key: UrlKey, at: u64) -> Found {
-        Found::Url(Box::new(FoundUrl {
+    fn url(&self, target: &Target, key: UrlKey, at: u64) -> Discovered {
+        Discovered::Url(Box::new(FoundUrl {
             origin: target.origin(),
             domain: target.domain.clone(),
             at,

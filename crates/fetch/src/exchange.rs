@@ -1,6 +1,6 @@
-//! Extraction and processing: one request with its permit, and what becomes of the answer.
+//! One request with its permit, and the handling of its answer.
 //!
-//! The registry hears of the head as soon as it is there. The body is read afterwards: it says nothing about the pace.
+//! The registry gets the outcome when the head arrives. The body is read afterwards: it says nothing about the pace.
 
 use crate::bodies::{Bodies, BodyWriter, Stored};
 use crate::frontier::{KeyId, SiteId};
@@ -20,7 +20,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Shared<W> {
     pub(crate) wire: W,
     pub(crate) domains: Domains,
@@ -36,14 +36,14 @@ pub(crate) struct Heard {
     pub(crate) verdict: Verdict,
 }
 
-/// The right to send one request.
+/// Permission to send one request.
 pub(crate) struct Turn {
     pub(crate) site: SiteId,
     pub(crate) key: KeyId,
     pub(crate) permit: DomainPermit,
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) site: SiteId,
@@ -55,17 +55,17 @@ pub(crate) struct Ended {
 pub(crate) enum End {
     /// The URL is finished.
     Line(Box<ResultLine>),
-    /// The rules of a host; none when it has none.
+    /// The robots.txt of a host; `None` when it has none.
     Rules(Option<Vec<u8>>),
-    /// It leads elsewhere.
+    /// A redirect.
     Redirect(Target),
-    /// Once more, not before.
+    /// Retry, not before this time.
     Again(Time),
-    /// Once more, after the others: it was too much, and the retry budget is used up.
+    /// Retry after the others: the retry budget is used up.
     AfterOthers,
-    /// It cannot be had: status and reason.
+    /// Failed for good: status and reason.
     Failed(Option<u16>, String),
-    /// Our own disk.
+    /// Our own disk failed.
     Disk(io::Error),
 }
 
@@ -84,13 +84,13 @@ pub(crate) async fn exchange<W: Wire>(shared: Arc<Shared<W>>, mut job: Box<Job>,
     let next = permit.answer(&outcome, job.status, job.tries).await;
     job.tries += 1;
     job.attempts += 1;
-    // The scheduler has left: then nobody needs to know.
+    // The scheduler is gone, so the message does not matter.
     let _ = shared.heard.send(Heard { site, key, verdict: outcome.verdict }).await;
     let end = match next {
         Next::RetryAt(at) => End::Again(at),
         Next::End(end) => match end.later(outcome.verdict) {
             Some(Later::In(wait)) => End::Again(shared.domains.clock().now() + wait),
-            // It is not the URL's fault, and the others earn the next retry.
+            // It is not the URL's fault; other requests earn the next retry.
             Some(Later::AfterOthers) => End::AfterOthers,
             None => conclude(&shared, &job, asked, end).await,
         },
@@ -104,7 +104,7 @@ fn classify(head: &Head) -> Outcome {
     DefaultClassifier::new().classify(&ResponseView::new(head.status.as_u16(), &headers), wall_now)
 }
 
-/// What an answer is that is not asked for again.
+/// The result of an answer that is not retried.
 async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, NoAnswer>, ended: CallEnd) -> End {
     let head = match asked {
         Ok(head) => head,
@@ -119,15 +119,16 @@ async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, No
     }
     if status == 304 {
         let line = job.unchanged(&head.headers);
-        let unasked = || End::Failed(Some(status), "it is said to be unchanged, but nobody asked that".to_owned());
+        let unasked =
+            || End::Failed(Some(status), "the host answered 304 Not Modified to an unconditional request".to_owned());
         return line.map_or_else(unasked, |line| End::Line(Box::new(line)));
     }
     if head.status.is_success() {
         return store(shared, job, head).await;
     }
     let more = match ended {
-        CallEnd::Pressure { reason: PressureReason::UpstreamPressure, .. } => ", as if we were shut out",
-        CallEnd::Pressure { .. } => ", again and again",
+        CallEnd::Pressure { reason: PressureReason::UpstreamPressure, .. } => "; it seems to block us",
+        CallEnd::Pressure { .. } => " on every attempt",
         _ => "",
     };
     End::Failed(Some(status), format!("the host answered {status}{more}"))
@@ -137,7 +138,7 @@ fn redirect(job: &Job, head: &Head) -> End {
     let status = Some(head.status.as_u16());
     let refuse = |fault: RedirectFault| End::Failed(status, refused(fault));
     match redirect_target(&job.url, &head.headers) {
-        Ok(url) => match Target::of(url) {
+        Ok(url) => match Target::from_url(url) {
             Ok(target) => End::Redirect(target),
             Err(why) => End::Failed(status, format!("the redirect is not followed: {why}")),
         },
@@ -154,7 +155,7 @@ pub(crate) fn refused(fault: RedirectFault) -> String {
     }
 }
 
-/// What a robots.txt is (RFC 9309, section 2.3.1).
+/// The result of a robots.txt request (RFC 9309, section 2.3.1).
 async fn rules(head: Head) -> End {
     let status = head.status.as_u16();
     if head.status.is_client_error() && status != 429 {
@@ -190,15 +191,15 @@ async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
     }
 }
 
-/// In words that fit a command line.
+/// Messages without names of Rust settings.
 fn told(fault: BodyFault) -> String {
     match fault {
         BodyFault::TooLarge(limit_bytes) => format!("the answer is larger than {limit_bytes} bytes"),
         BodyFault::RatioTooHigh(limit) => {
-            format!("the answer becomes more than {limit} times as large when it is decoded, as decompression bombs do")
+            format!("the answer grows more than {limit} times by decoding, like a decompression bomb")
         }
-        BodyFault::Idle(limit) => format!("nothing came for {} s in the middle of the answer", limit.as_secs()),
-        BodyFault::Deadline => "the answer came too slowly to be waited for".to_owned(),
+        BodyFault::Idle(limit) => format!("no data for {} s in the middle of the answer", limit.as_secs()),
+        BodyFault::Deadline => "the answer was too slow".to_owned(),
         other => other.to_string(),
     }
 }

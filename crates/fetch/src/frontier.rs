@@ -1,11 +1,12 @@
-//! What is still to be fetched: a queue for each site, and who is next.
+//! Frontier: a queue of work for each site, and the order of sites.
 //!
-//! Pure: times in, decisions out. Sites that may be asked stand in a ring and each gives one piece of work per round,
-//! so a host with a million URLs delays nobody. A site that has to wait stands somewhere else: with its time, or with
-//! the key whose answer it waits for. So nobody who could work ever waits for a site that cannot.
+//! Pure: times in, decisions out. Sites that may be asked are in a ring, and each gives one piece of work per round,
+//! so a host with a million URLs delays no other. A site that must wait is elsewhere: with its wake-up time, or with
+//! the key whose answer it waits for. So no ready site waits for one that is not.
 //!
-//! A site that has not answered yet, or has failed last, is asked one thing at a time, and all such sites together use
-//! half of the places at most. Dead hosts hold each request until it times out; living ones must not stand behind them.
+//! A site that has not answered yet, or whose last request failed, gets one request at a time, and all such sites
+//! together use at most half of the slots. Dead hosts hold each request until it times out; live ones must not queue
+//! behind them.
 
 use gleaner_http::governor::Time;
 use std::cmp::Reverse;
@@ -16,8 +17,8 @@ pub(crate) type SiteId = u32;
 /// A key of the registry, by its number: several sites may share one.
 pub(crate) type KeyId = u32;
 
-/// Requests of one site under way, bodies included. Bodies that are slow hold their places longer than the registry
-/// counts them; more than this of one host is not polite, whatever it allows.
+/// Maximum of concurrent requests per site, bodies included. Slow bodies hold their slots longer than the registry
+/// counts them; more would not be polite.
 const SITE_RUNNING_MAX: u32 = 16;
 
 /// All sites and their work.
@@ -25,7 +26,7 @@ const SITE_RUNNING_MAX: u32 = 16;
 pub(crate) struct Frontier<W> {
     sites: Vec<Site<W>>,
     ready: VecDeque<SiteId>,
-    /// With a time at which to ask again. An entry counts only with the site's present turn.
+    /// Sites with a wake-up time. An entry counts only with the site's current turn.
     sleeping: BinaryHeap<Reverse<(Time, SiteId, u32)>>,
     /// Work with a time, by its number.
     later: BinaryHeap<Reverse<(Time, u64, SiteId)>>,
@@ -33,15 +34,15 @@ pub(crate) struct Frontier<W> {
     later_count: u64,
     /// Waiting for an answer of their key.
     parked: HashMap<KeyId, Vec<SiteId>>,
-    /// Doubtful sites for which there is no place.
+    /// Doubtful sites without a slot.
     doubtful: VecDeque<SiteId>,
     doubtful_running: usize,
     doubtful_max: usize,
-    /// Pieces of work, wherever they are.
+    /// All pieces of work.
     len: usize,
 }
 
-/// Where in its site a piece of work goes.
+/// Position of a piece of work in its site's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Before everything else, and also while the site is held.
@@ -57,22 +58,22 @@ struct Site<W> {
     key: KeyId,
     errands: VecDeque<W>,
     queue: VecDeque<W>,
-    place: Place,
-    /// Counts how often it slept, so that old times say nothing.
+    place: SiteState,
+    /// Counts its sleeps, so that old wake-up times are ignored.
     turn: u32,
     /// Only errands are given out.
     is_held: bool,
     is_trusted: bool,
     running: u32,
-    /// Of those, the ones that were begun in doubt.
+    /// Running requests that started while the site was doubtful.
     running_in_doubt: u32,
-    /// Since when its next piece of work is the next.
+    /// Since when its next piece of work has been next.
     next_since: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Nothing to give, all places used, or in the hands of the caller.
+enum SiteState {
+    /// No work, all slots used, or held by the caller.
     Nowhere,
     Ready,
     Sleeping,
@@ -91,7 +92,7 @@ impl<W> Site<W> {
 }
 
 impl<W> Frontier<W> {
-    /// For so many requests at a time.
+    /// A frontier for `concurrency` requests at a time.
     pub(crate) fn new(concurrency: usize) -> Self {
         Self {
             sites: Vec::new(),
@@ -113,7 +114,7 @@ impl<W> Frontier<W> {
             key,
             errands: VecDeque::new(),
             queue: VecDeque::new(),
-            place: Place::Nowhere,
+            place: SiteState::Nowhere,
             turn: 0,
             is_held: false,
             is_trusted: false,
@@ -121,11 +122,11 @@ impl<W> Frontier<W> {
             running_in_doubt: 0,
             next_since: Time::ZERO,
         });
-        // There are no more sites than URLs, and their places are counted in a file.
+        // There are no more sites than URLs, whose positions fit a file.
         (self.sites.len() - 1) as SiteId
     }
 
-    /// Pieces of work that nobody has taken yet.
+    /// Pieces of work not yet taken.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -156,18 +157,18 @@ impl<W> Frontier<W> {
         self.later_work.insert(self.later_count, (work, lane));
     }
 
-    /// Whether the site has something that goes before everything else.
+    /// Whether the site has an errand.
     pub(crate) fn has_errand(&self, id: SiteId) -> bool {
         !self.sites[id as usize].errands.is_empty()
     }
 
-    /// Whether the site has nothing left to do. What is to be done later is not seen.
+    /// Whether the site has no work. Delayed work does not count.
     pub(crate) fn is_idle(&self, id: SiteId) -> bool {
         let site = &self.sites[id as usize];
         site.running == 0 && site.queue.is_empty() && site.errands.is_empty()
     }
 
-    /// Since when the site's next piece of work is the next.
+    /// Since when the site's next piece of work has been next.
     pub(crate) fn next_since(&self, id: SiteId) -> Time {
         self.sites[id as usize].next_since
     }
@@ -184,29 +185,29 @@ impl<W> Frontier<W> {
         self.offer(id);
     }
 
-    /// Stands the site in the ring, if it has work and stands nowhere.
+    /// Puts the site into the ring, if it has work and is nowhere else.
     fn offer(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
-        if site.place == Place::Nowhere && site.has_work() && site.has_place() {
-            site.place = Place::Ready;
+        if site.place == SiteState::Nowhere && site.has_work() && site.has_place() {
+            site.place = SiteState::Ready;
             self.ready.push_back(id);
         }
     }
 
-    /// The next site that may be asked. Whoever gets it says what became of it: [`take`](Self::take) and
-    /// [`begin`](Self::begin), [`sleep`](Self::sleep) or [`park`](Self::park), and at last [`pass`](Self::pass).
+    /// The next site that may be asked. The caller then calls [`take`](Self::take) and [`begin`](Self::begin),
+    /// [`sleep`](Self::sleep) or [`park`](Self::park), and at last [`pass`](Self::pass).
     pub(crate) fn next(&mut self, now: Time) -> Option<SiteId> {
         self.wake(now);
         self.admit_doubtful();
         while let Some(id) = self.ready.pop_front() {
             let no_room = self.doubtful_running >= self.doubtful_max;
             let site = &mut self.sites[id as usize];
-            site.place = Place::Nowhere;
+            site.place = SiteState::Nowhere;
             if !site.has_work() || !site.has_place() {
                 continue;
             }
             if !site.is_trusted && no_room {
-                site.place = Place::Doubtful;
+                site.place = SiteState::Doubtful;
                 self.doubtful.push_back(id);
                 continue;
             }
@@ -215,7 +216,7 @@ impl<W> Frontier<W> {
         None
     }
 
-    /// Gives the site back to the ring.
+    /// Returns the site to the ring.
     pub(crate) fn pass(&mut self, id: SiteId) {
         self.offer(id);
     }
@@ -236,14 +237,14 @@ impl<W> Frontier<W> {
             }
             self.sleeping.pop();
             let site = &mut self.sites[id as usize];
-            if site.place == Place::Sleeping && site.turn == turn {
-                site.place = Place::Nowhere;
+            if site.place == SiteState::Sleeping && site.turn == turn {
+                site.place = SiteState::Nowhere;
                 self.offer(id);
             }
         }
     }
 
-    /// When something changes by itself.
+    /// When the next wake-up is due.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let sleeping = self.sleeping.peek().map(|Reverse((at, ..))| *at);
         let later = self.later.peek().map(|Reverse((at, ..))| *at);
@@ -262,7 +263,7 @@ impl<W> Frontier<W> {
         Some(work)
     }
 
-    /// A request of the site is on its way.
+    /// A request of the site was started.
     pub(crate) fn begin(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
         site.running += 1;
@@ -287,7 +288,7 @@ impl<W> Frontier<W> {
         self.offer(id);
     }
 
-    /// Gives the places back that the site used in doubt and does not any more.
+    /// Frees the slots that the site used while doubtful and no longer needs.
     fn settle_doubt(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
         let still = if site.is_trusted { 0 } else { site.running_in_doubt.min(site.running) };
@@ -295,13 +296,13 @@ impl<W> Frontier<W> {
         site.running_in_doubt = still;
     }
 
-    /// Lets as many doubtful sites into the ring as there are places. By the places and not by who left them: a site that
-    /// gets one may sleep instead, and then it is the next one's.
+    /// Moves as many doubtful sites into the ring as there are slots. Counts slots and not departures: a site that
+    /// gets one may sleep, and then the next site gets it.
     fn admit_doubtful(&mut self) {
         let room = self.doubtful_max.saturating_sub(self.doubtful_running);
         for _ in 0..room {
             let Some(id) = self.doubtful.pop_front() else { return };
-            self.sites[id as usize].place = Place::Nowhere;
+            self.sites[id as usize].place = SiteState::Nowhere;
             self.offer(id);
         }
     }
@@ -309,7 +310,7 @@ impl<W> Frontier<W> {
     /// Asks the site again at `until`.
     pub(crate) fn sleep(&mut self, id: SiteId, until: Time) {
         let site = &mut self.sites[id as usize];
-        site.place = Place::Sleeping;
+        site.place = SiteState::Sleeping;
         site.turn = site.turn.wrapping_add(1);
         self.sleeping.push(Reverse((until, id, site.turn)));
     }
@@ -317,14 +318,14 @@ impl<W> Frontier<W> {
     /// Asks the site again when its key was answered.
     pub(crate) fn park(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
-        site.place = Place::Parked;
+        site.place = SiteState::Parked;
         self.parked.entry(site.key).or_default().push(id);
     }
 
     /// A request of this key was answered.
     pub(crate) fn answered(&mut self, key: KeyId) {
         for id in self.parked.remove(&key).unwrap_or_default() {
-            self.sites[id as usize].place = Place::Nowhere;
+            self.sites[id as usize].place = SiteState::Nowhere;
             self.offer(id);
         }
     }

@@ -1,4 +1,4 @@
-//! How hosts are governed, by name: what a configuration file and `--set` may say, and what is allowed.
+//! Settings of hosts by name, as in the configuration file and `--set`, with their allowed values.
 
 use gleaner_http::governor::keyed::{Domain, RegistryConfig, Statuses};
 use gleaner_http::governor::{Aimd, RetryBudgetConfig, Strategy};
@@ -13,33 +13,33 @@ use std::time::Duration;
 pub struct HostSetting {
     /// Its name.
     pub name: &'static str,
-    /// What may be written, for people.
+    /// Allowed values, for people.
     pub allowed: &'static str,
     put: fn(&mut RegistryConfig, &str) -> Option<()>,
     text: fn(&RegistryConfig) -> String,
 }
 
-/// Why a setting is refused: its name, the value, and what is allowed.
+/// Why a setting is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostSettingError {
     /// There is no such setting.
-    #[error("there is no setting {0:?}; there are {names}", names = names())]
+    #[error("unknown setting {0:?}; known settings: {names}", names = names())]
     Unknown(String),
     /// It has no `=`.
     #[error("{0:?} is not NAME=VALUE")]
     NoValue(String),
     /// The value is not allowed.
-    #[error("{name}: {value:?} is not allowed; {allowed} is")]
+    #[error("{name}: {value:?} is not allowed; use {allowed}")]
     Value {
-        /// Which setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What was written.
+        /// The rejected value.
         value: String,
-        /// What may be.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// A step of the strategy `aimd`, and another strategy.
-    #[error("{0} is a step of the strategy aimd; set strategy=aimd, too")]
+    /// A setting of the strategy `aimd` with another strategy.
+    #[error("{0} belongs to the strategy aimd; set strategy=aimd too")]
     NotAimd(&'static str),
 }
 
@@ -47,7 +47,7 @@ fn names() -> String {
     HOST_SETTINGS.map(|setting| setting.name).join(", ")
 }
 
-/// A setting and its value, as they were written.
+/// A setting and its value, as written.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     setting: &'static HostSetting,
@@ -55,12 +55,12 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Applies assignments to `config`; of two for one setting the later counts.
+    /// Applies assignments to `config`; the later of two for one setting counts.
     ///
     /// # Errors
-    /// When one is a step of a strategy that is not set. Whether they fit each other is for [`RegistryConfig::check`].
+    /// One belongs to a strategy that is not set. [`RegistryConfig::check`] checks whether they fit each other.
     pub fn apply(assignments: &[Self], config: &mut RegistryConfig) -> Result<(), HostSettingError> {
-        // In the order of the table: the strategy comes before its steps.
+        // In the order of the table: the strategy comes before its settings.
         for setting in &HOST_SETTINGS {
             let Some(one) = assignments.iter().rfind(|one| one.setting.name == setting.name) else { continue };
             (setting.put)(config, &one.value).ok_or(HostSettingError::NotAimd(setting.name))?;
@@ -87,14 +87,14 @@ impl FromStr for Assignment {
 }
 
 impl HostSetting {
-    /// Its value in `config`, as it could be written.
+    /// Its value in `config`, in the form in which it is set.
     #[must_use]
     pub fn text(&self, config: &RegistryConfig) -> String {
         (self.text)(config)
     }
 }
 
-/// `name, field: what is allowed, how it is read, how it is written`; and after `aimd` the steps of that strategy.
+/// `name, field: allowed values, parser, formatter`; after `aimd` the settings of that strategy.
 macro_rules! settings {
     (
         $($name:literal, $($field:ident).+: $allowed:expr, $read:expr, $write:expr;)*
@@ -129,7 +129,7 @@ const TIME: &str = "a time such as 500ms, 30s, 10m or 2h";
 const COUNT: &str = "a whole number from 1 to 65535";
 const SIZE: &str = "a whole number from 1 to 100000000";
 
-/// Every setting of how hosts are governed. Not among them are the numbers of the law: `gleaner lab` measures others.
+/// All settings of hosts. The numbers of the law are not among them: only `gleaner lab` changes those.
 pub const HOST_SETTINGS: [HostSetting; 32] = settings! {
     "strategy", key.strategy: "gleaner, aimd or fixed", strategy, |it: &Strategy| it.as_str().to_owned();
     "enabled", enabled: "true or false", read, write;
@@ -138,7 +138,7 @@ pub const HOST_SETTINGS: [HostSetting; 32] = settings! {
     "max_per_s", key.ceiling_interval: RATE, rate, per_second;
     "burst", key.burst: "a number from 1 to 1000000000", |text| within(text, 1.0..=1e9), number;
     "max_in_flight", key.max_concurrency: COUNT, count, write;
-    "is_careful", key.is_careful: "true or false", read, write;
+    "is_careful", key.conservative: "true or false", read, write;
     "longest_wait", key.horizon: "none, or a time such as 30s, 10m or 2h", longest_wait, longest_wait_text;
     "failure_percent", key.breaker.failure_percent: "a whole number from 1 to 100", |text| within(text, 1..=100), write;
     "samples_min", key.breaker.throughput_min: COUNT, count, write;
@@ -174,19 +174,19 @@ fn write(value: &impl Display) -> String {
     value.to_string()
 }
 
-/// NaN is within nothing.
+/// NaN is rejected.
 fn within<T: FromStr + PartialOrd>(text: &str, range: RangeInclusive<T>) -> Option<T> {
     read(text).filter(|value| range.contains(value))
 }
 
-/// A rate is kept as the interval between two requests.
+/// A rate is stored as the interval between two requests.
 fn rate(text: &str) -> Option<Duration> {
     within(text, 1e-7..=1e9).map(|per_second: f64| Duration::from_secs_f64(per_second.recip()))
 }
 
 fn per_second(interval: &Duration) -> String {
     let per_second = interval.as_secs_f64().recip();
-    // An interval is whole nanoseconds, so the last digits are not what was written.
+    // Rounded: an interval is whole nanoseconds, so the last digits differ from the input.
     number(&((per_second * 1e6).round() / 1e6))
 }
 
@@ -253,7 +253,7 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// In its one spelling, and without a port.
+/// Normalized, and without a port.
 fn domain(text: &str) -> Option<Box<str>> {
     let domain = Domain::parse(text).ok()?;
     (!domain.as_str().contains(':')).then(|| domain.as_str().into())
@@ -287,7 +287,7 @@ fn statuses_of_one(text: &str) -> Option<(Box<str>, Statuses)> {
     Some((name, Statuses::new(&retryable, &permanent)))
 }
 
-/// Of what they say about each domain only the names are shown.
+/// Shows only the names of the domains.
 fn statuses_text(statuses: &StatusesByDomain) -> String {
     if statuses.is_empty() { "none".to_owned() } else { statuses.keys().cloned().collect::<Vec<_>>().join(",") }
 }
@@ -387,7 +387,7 @@ mod tests {
             assert!(matches!(error, HostSettingError::Value { .. }), "{wrong}: {told}");
             assert!(told.contains(name) && told.contains(value) && told.contains("is not allowed; "), "{told}");
         }
-        assert!(config(&["nonsense=1"]).unwrap_err().to_string().contains("there are strategy, enabled"));
+        assert!(config(&["nonsense=1"]).unwrap_err().to_string().contains("known settings: strategy, enabled"));
         assert_eq!(config(&["attempts"]).unwrap_err(), HostSettingError::NoValue("attempts".to_owned()));
         assert_eq!(config(&["late_factor=3"]).unwrap_err(), HostSettingError::NotAimd("late_factor"));
     }

@@ -1,4 +1,4 @@
-//! One URL on its way, and the line that it ends as.
+//! One URL in progress, and its result line.
 
 use crate::bodies::Stored;
 use crate::frontier::SiteId;
@@ -12,33 +12,33 @@ use http::{HeaderMap, HeaderName};
 use std::time::Duration;
 use url::Url;
 
-/// Redirects of a page that are followed: as many as browsers' cousins follow.
+/// Maximum of redirects of a page: as in reqwest.
 const HOPS_MAX: usize = 10;
 /// Redirects of a robots.txt (RFC 9309 asks for five).
 const ROBOTS_HOPS_MAX: usize = 5;
 
-/// A URL on its way.
+/// A URL in progress.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// As the list has it.
+    /// As in the list.
     pub(crate) listed: Box<str>,
-    /// Where it is asked for now.
+    /// The current URL, after redirects.
     pub(crate) url: Url,
     /// It is the robots.txt of this site.
     pub(crate) rules_of: Option<SiteId>,
-    /// What the last pass found.
+    /// Result of the previous pass.
     pub(crate) previous: Option<Box<ResultLine>>,
-    /// Where it was redirected.
+    /// Keys of the redirects so far.
     hops: Vec<UrlKey>,
-    /// A redirect led to another origin than the first.
+    /// A redirect led to another origin.
     is_away: bool,
     may_be_private: bool,
     first_origin: String,
-    /// Requests at the present place, and in all.
+    /// Requests to the current URL, and in total.
     pub(crate) tries: u32,
     pub(crate) attempts: u32,
     pub(crate) waited: Duration,
-    /// Since when it waits, if it was sent before.
+    /// Since when it waits for a retry.
     pub(crate) waits_since: Option<Time>,
     pub(crate) latency: Option<Duration>,
     /// The last status.
@@ -47,7 +47,7 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn new(listed: &str, target: Target, allows_private: bool) -> Self {
-        // Whoever names a private address means it, and what it leads to next to it.
+        // A listed private address is intended, and so are redirects near it.
         let is_local = target.url.host_str().is_some_and(|host| host == "localhost" || host.ends_with(".localhost"));
         Self {
             listed: listed.into(),
@@ -67,7 +67,7 @@ impl Job {
         }
     }
 
-    /// What to send. Versions belong to the place where they were told.
+    /// The request to send. Validators belong to the URL that sent them.
     pub(crate) fn ask(&self) -> Ask {
         let known = self.previous.as_ref().filter(|known| known.final_url.as_deref() == Some(self.url.as_str()));
         Ask {
@@ -78,7 +78,7 @@ impl Job {
         }
     }
 
-    /// Goes where a redirect leads to.
+    /// Follows a redirect.
     pub(crate) fn redirect(&mut self, target: &Target) -> Result<(), RedirectFault> {
         let max = if self.rules_of.is_some() { ROBOTS_HOPS_MAX } else { HOPS_MAX };
         let from = Target { url: self.url.clone(), domain: target.domain.clone() }.key();
@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// The body is the one of the last pass; `None` when there is none to point at.
+    /// The body of the previous pass is unchanged; `None` when there is none.
     pub(crate) fn unchanged(&self, headers: &HeaderMap) -> Option<ResultLine> {
         let known = self.previous.as_ref()?;
         Some(ResultLine {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn target(url: &str) -> Target {
-        Target::of(Url::parse(url).unwrap()).unwrap()
+        Target::from_url(Url::parse(url).unwrap()).unwrap()
     }
 
     fn job(url: &str) -> Job {

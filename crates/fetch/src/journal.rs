@@ -1,16 +1,16 @@
-//! What a killed run leaves to the next one, and one pass to the next.
+//! The journal: state that a killed run leaves to the next one, and one pass to the next.
 //!
-//! `unfinished.jsonl` is the pass under way: a line for each URL that is finished, written after its body is in its
-//! place. Whoever is killed loses at most the line that was being written, and that one is dropped at the next start.
-//! At the end of the pass the file becomes `results.jsonl`; the pass after it asks with the versions in there. Which
-//! line is whose is kept as a place in the file, not as the line.
+//! `unfinished.jsonl` is the current pass: one line per finished URL, written after its body is stored. A kill loses
+//! at most the line being written, which is dropped at the next start. At the end of the pass the file becomes
+//! `results.jsonl`; the next pass sends conditional requests with its validators. The index keeps positions in the
+//! file, not the lines.
 //!
-//! Nothing is synced line by line. After a power cut a line may be there without its body, so at a start each is
-//! believed only with its body in its size.
+//! Lines are not synced one by one. After a power loss a line may exist without its body, so each is checked against
+//! its body at the start.
 
 use crate::bodies::Bodies;
 use crate::result_line::ResultLine;
-use crate::url_list::{LineFile, Said, UrlKey};
+use crate::url_list::{LineFile, ListLine, UrlKey};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -19,19 +19,19 @@ use std::path::{Path, PathBuf};
 const UNFINISHED: &str = "unfinished.jsonl";
 const RESULTS: &str = "results.jsonl";
 const LOCK: &str = "lock";
-/// Longest line that is read: two URLs of 8 KiB, escaped, with two versions and a reason, is half of it.
+/// Maximum line length: twice the size of two escaped URLs of 8 KiB with two validators and a reason.
 pub(crate) const LINE_BYTES_MAX: usize = 128 * 1024;
 
-/// The folder of results, for as long as one process uses it.
+/// The results folder, locked by one process.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) root: PathBuf,
-    /// Released with the process, however it ends.
+    /// Released when the process ends.
     _lock: File,
 }
 
 impl Folder {
-    /// Opens or makes it. `None` when another process uses it.
+    /// Opens or creates it. `None` when another process uses it.
     pub(crate) fn open(root: &Path) -> io::Result<Option<Self>> {
         fs::create_dir_all(root)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(root.join(LOCK))?;
@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// What of this pass is finished already.
+/// The finished part of this pass.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) keys: HashSet<UrlKey>,
@@ -51,7 +51,7 @@ pub(crate) struct Finished {
     pub(crate) failed: u64,
 }
 
-/// The pass under way.
+/// The current pass.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -59,7 +59,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens it, reads what is finished, and cuts off a line that was not written whole.
+    /// Opens it, reads finished lines, and cuts off an incomplete line.
     pub(crate) fn open(folder: &Folder, bodies: &Bodies) -> io::Result<(Self, Finished)> {
         let path = folder.root.join(UNFINISHED);
         let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
@@ -68,8 +68,8 @@ impl Journal {
             if !is_believed(&line, bodies) {
                 return;
             }
-            // Told twice after a power cut: the first line of two counts for nobody.
-            if Said::of(line.url.as_bytes()).key().is_some_and(|key| finished.keys.insert(key)) {
+            // A power loss can repeat a line: only one counts.
+            if ListLine::parse(line.url.as_bytes()).key().is_some_and(|key| finished.keys.insert(key)) {
                 finished.fetched += u64::from(line.is_fetched());
                 finished.failed += u64::from(!line.is_fetched());
             }
@@ -79,7 +79,7 @@ impl Journal {
         Ok((Self { file, root: folder.root.clone() }, finished))
     }
 
-    /// Writes a line down; `json` has no line feed.
+    /// Appends a line; `json` has no line feed.
     pub(crate) fn append(&mut self, json: &str) -> io::Result<()> {
         let mut line = String::with_capacity(json.len() + 1);
         line.push_str(json);
@@ -87,14 +87,14 @@ impl Journal {
         self.file.write_all(line.as_bytes())
     }
 
-    /// The pass is over.
+    /// Ends the pass.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(self.root.join(UNFINISHED), self.root.join(RESULTS))
     }
 }
 
-/// A result with a body counts only with that body.
+/// A result with a body counts only if that body exists.
 fn is_believed(line: &ResultLine, bodies: &Bodies) -> bool {
     match (&line.sha256, line.bytes) {
         (Some(sha256), Some(bytes)) => bodies.has(sha256, bytes),
@@ -103,14 +103,14 @@ fn is_believed(line: &ResultLine, bodies: &Bodies) -> bool {
     }
 }
 
-/// The pass before: which line is whose.
+/// Index of the previous pass.
 #[derive(Debug, Default)]
 pub(crate) struct Previous {
     pub(crate) places: HashMap<UrlKey, u64>,
 }
 
 impl Previous {
-    /// Reads where the lines are, and the file to read them from.
+    /// Reads the positions of its lines, and opens the file to read them.
     pub(crate) fn open(folder: &Folder) -> io::Result<(Self, Option<LineFile>)> {
         let file = match File::open(folder.root.join(RESULTS)) {
             Ok(file) => file,
@@ -120,7 +120,7 @@ impl Previous {
         let mut places = HashMap::new();
         each_line(&file, |at, line| {
             let is_useful = line.sha256.is_some() && (line.etag.is_some() || line.last_modified.is_some());
-            if let Some(key) = Said::of(line.url.as_bytes()).key().filter(|_| is_useful) {
+            if let Some(key) = ListLine::parse(line.url.as_bytes()).key().filter(|_| is_useful) {
                 places.insert(key, at);
             }
         })?;
@@ -128,7 +128,7 @@ impl Previous {
     }
 }
 
-/// Calls for each line that can be read, with its place. Answers where the last whole line ends.
+/// Calls `call` for each valid line, with its position. Returns the end of the last complete line.
 fn each_line(file: &File, mut call: impl FnMut(u64, ResultLine)) -> io::Result<u64> {
     let mut reader = BufReader::new(file);
     let (mut at, mut line) = (0, Vec::new());
@@ -138,7 +138,7 @@ fn each_line(file: &File, mut call: impl FnMut(u64, ResultLine)) -> io::Result<u
         if !line.ends_with(b"\n") && read < LINE_BYTES_MAX {
             return Ok(at);
         }
-        // What is no line of ours, whoever wrote it, says nothing.
+        // Invalid lines are ignored.
         if let Ok(result) = serde_json::from_slice::<ResultLine>(&line) {
             call(at, result);
         }
@@ -189,14 +189,14 @@ mod tests {
         let (mut journal, finished) = Journal::open(&place.folder(), &place.bodies).unwrap();
         assert!(finished.keys.is_empty());
         journal.append(&place.line("http://a.example/1", b"one").to_json()).unwrap();
-        journal.append(&ResultLine::refused("nonsense", "it is no URL".to_owned()).to_json()).unwrap();
+        journal.append(&ResultLine::refused("nonsense", "it is not a URL".to_owned()).to_json()).unwrap();
         journal.append("not a line of ours").unwrap();
         journal.file.write_all(b"{\"url\":\"http://a.exa").unwrap();
         drop(journal);
         let (mut journal, finished) = Journal::open(&place.folder(), &place.bodies).unwrap();
         assert_eq!((finished.keys.len(), finished.fetched, finished.failed), (2, 1, 1));
-        assert!(finished.keys.contains(&Said::of(b"HTTP://a.example:80/1").key().unwrap()));
-        assert!(finished.keys.contains(&Said::of(b"nonsense").key().unwrap()));
+        assert!(finished.keys.contains(&ListLine::parse(b"HTTP://a.example:80/1").key().unwrap()));
+        assert!(finished.keys.contains(&ListLine::parse(b"nonsense").key().unwrap()));
         journal.append(&place.line("http://a.example/2", b"two").to_json()).unwrap();
         journal.finish().unwrap();
         let text = fs::read_to_string(place.root.path().join(RESULTS)).unwrap();
@@ -229,7 +229,7 @@ mod tests {
         journal.finish().unwrap();
         let (previous, file) = Previous::open(&place.folder()).unwrap();
         assert_eq!(previous.places.len(), 2, "a failure is nothing to ask with");
-        let at = previous.places[&Said::of(b"http://a.example/2").key().unwrap()];
+        let at = previous.places[&ListLine::parse(b"http://a.example/2").key().unwrap()];
         let line = file.unwrap().line_at(at, LINE_BYTES_MAX).unwrap();
         assert_eq!(serde_json::from_slice::<ResultLine>(&line).unwrap().url, "http://a.example/2");
     }

@@ -1,4 +1,4 @@
-//! A list of URLs, fetched politely: each host at its own pace, resumable, one result per URL.
+//! Fetches a list of URLs politely: each host at its own pace, resumable, one result per URL.
 //!
 //! ```text
 //! discovery ──▶ scheduler ──▶ extraction ──▶ processing ──▶ output
@@ -7,19 +7,19 @@
 //! list          robots.txt                   stored
 //! ```
 //!
-//! All of it is bounded: the list stays in its file, at most [`Settings::concurrency`] requests are under way, and
-//! who does not take results holds up everything before them. [`fetch`] is the whole of it.
+//! Everything is bounded: the list stays in its file, at most [`Settings::concurrency`] requests run at a time, and a
+//! slow reader of results slows down everything before it. [`fetch`] is the entry point.
 //!
 //! # Files
 //!
-//! - `settings.rs`, `host_settings.rs`: the whole of it; what can be set, and of hosts by name
-//! - `robots.rs`, `frontier.rs`, `job.rs`, `url_list.rs`: pure: what a host allows, which site is next, one URL and
-//!   its line, the list
-//! - `journal.rs`, `bodies.rs`, `result_line.rs`: files: what is finished, bodies by their hash, a line
+//! - `settings.rs`, `host_settings.rs`: settings of a fetch; settings of hosts by name
+//! - `robots.rs`, `frontier.rs`, `job.rs`, `url_list.rs`: pure: robots.txt, order of sites, one URL and its line, the
+//!   list
+//! - `journal.rs`, `bodies.rs`, `result_line.rs`: files: finished URLs, bodies by hash, a result line
 //! - `discovery.rs`: the thread that reads the list
 //! - `pipeline.rs`, `pipeline/`: the scheduler, with `rules` (robots.txt) and `maintenance`
-//! - `exchange.rs`, `wire.rs`: one request; the seam to sockets
-//! - `progress.rs`, `stop.rs`: how it goes; how it is stopped
+//! - `exchange.rs`, `wire.rs`: one request; the interface to sockets
+//! - `progress.rs`, `stop.rs`: progress; stopping
 
 #![warn(missing_docs)]
 
@@ -54,7 +54,7 @@ use gleaner_http::governor::ConfigError;
 use gleaner_http::{DomainSettings, Domains, DomainsError};
 use journal::{Folder, Journal, Previous};
 use pipeline::{Parts, Pipeline};
-use progress::Told;
+use progress::PipelineEvent;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
@@ -63,70 +63,70 @@ use tokio::sync::mpsc::{Receiver, channel};
 use url_list::{LineFile, Spool};
 use wire::{Sockets, Wire};
 
-/// Lines that are finished and not yet written down.
+/// Capacity of the channel of finished lines.
 const LINES_AHEAD: usize = 256;
 
-/// Why a fetch ended before its end. What was finished is written down.
+/// Why a fetch ended early. Finished URLs are saved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
     /// The list cannot be read.
     #[error("the list cannot be read: {0}")]
     List(#[source] io::Error),
-    /// The folder of results cannot be used.
-    #[error("the folder of results cannot be used: {0}")]
+    /// The results folder cannot be used.
+    #[error("the results folder cannot be used: {0}")]
     Folder(#[source] io::Error),
     /// Another process fetches into the same folder.
     #[error("another fetch uses {}", .0.display())]
     Busy(PathBuf),
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error("{0}")]
     Setting(#[from] ConfigError),
-    /// No client can be made.
+    /// The HTTP client cannot be created.
     #[error(transparent)]
     Client(#[from] gleaner_http::Error),
-    /// Whoever listens has failed.
+    /// The listener failed.
     #[error("{0}")]
     Listener(#[source] io::Error),
-    /// Something that cannot happen.
-    #[error("a task ended in a way that it must not: {0}")]
+    /// A bug.
+    #[error("internal error: a task ended unexpectedly: {0}")]
     Bug(String),
 }
 
-/// What a listener is told.
+/// Events for the listener.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It begins: these are the hosts, to be looked at for as long as it takes.
+    /// The start, with the hosts to watch.
     Started(&'a Domains),
-    /// A URL is finished and written down; also as it was written.
+    /// A URL is finished and saved; also as the saved line.
     Line(&'a ResultLine, &'a str),
-    /// How it goes, about once a second.
+    /// Progress, about once a second.
     Progress(&'a Progress),
 }
 
 /// How a fetch ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// URLs of this pass that have a body, those of former runs included.
+    /// URLs of this pass with a body, including earlier runs.
     pub fetched: u64,
-    /// Of those, the ones that are as they were in the last pass; only of this run.
+    /// Fetched URLs that are unchanged since the previous pass; only of this run.
     pub unchanged: u64,
-    /// URLs of this pass that have none.
+    /// URLs of this pass without a body.
     pub failed: u64,
-    /// URLs that a former run of this pass had finished.
+    /// URLs that an earlier run of this pass finished.
     pub before: u64,
-    /// Whether the pass is over; otherwise the next run goes on with it.
+    /// Whether the pass is complete; otherwise the next run resumes it.
     pub is_complete: bool,
 }
 
-/// Fetches a list. `listen` is called for each result, in the order in which they are finished, and may hold
-/// everything up; its error ends the fetch.
+/// Fetches a list. `listen` is called for each result, in order of completion, and may block; its error ends the
+/// fetch.
 ///
-/// A run that was stopped or killed is gone on with by the next one with the same folder. The thread that reads a
-/// pipe ends with its next line: nobody can take a blocked reader away.
+/// The next run with the same folder resumes a stopped or killed run. The thread that reads a pipe ends with its next
+/// line, because a blocked read cannot be interrupted.
 ///
 /// # Errors
-/// When the list, the folder or the settings cannot be used, or `listen` fails.
+/// The list, the folder or the settings cannot be used, or `listen` fails.
 pub async fn fetch(
     list: List,
     settings: Settings,
@@ -170,7 +170,7 @@ async fn fetch_over<W: Wire>(
     output.close(ended, &stop)
 }
 
-/// The hosts, with the file of learned paces: a restart goes on with them, and a ban outlives a kill.
+/// The hosts, with the file of learned rates: a restart continues with them, and a ban survives a kill.
 fn domains(folder: &Folder, settings: &Settings) -> Result<Domains, FetchError> {
     let settings = DomainSettings { config: settings.governor.clone(), ..DomainSettings::default() };
     Domains::remembering(settings, &folder.root.join("hosts.txt")).map_err(|error| match error {
@@ -199,7 +199,7 @@ fn open_list(list: List, folder: &Folder) -> Result<(Box<dyn Read + Send>, LineF
     Ok((Box::new(Spool { from: pipe, to: spool }), LineFile(again)))
 }
 
-/// The end of the pipeline: writes each line down, and then tells it.
+/// End of the pipeline: saves each line, then passes it to the listener.
 struct Output<L> {
     journal: Journal,
     summary: Summary,
@@ -208,12 +208,12 @@ struct Output<L> {
 }
 
 impl<L: FnMut(Event<'_>) -> io::Result<()>> Output<L> {
-    async fn take(&mut self, mut lines: Receiver<Told>, stop: &Stop) {
+    async fn take(&mut self, mut lines: Receiver<PipelineEvent>, stop: &Stop) {
         while let Some(told) = lines.recv().await {
             let result = match told {
-                Told::Line(line) => self.line(&line),
-                Told::Progress(_) if self.failure.is_some() => Ok(()),
-                Told::Progress(progress) => {
+                PipelineEvent::Line(line) => self.line(&line),
+                PipelineEvent::Progress(_) if self.failure.is_some() => Ok(()),
+                PipelineEvent::Progress(progress) => {
                     let Summary { fetched, failed, .. } = self.summary;
                     let progress = Progress { done: fetched + failed, failed, ..progress };
                     (self.listen)(Event::Progress(&progress)).map_err(FetchError::Listener)
@@ -226,7 +226,7 @@ impl<L: FnMut(Event<'_>) -> io::Result<()>> Output<L> {
         }
     }
 
-    /// What is finished is written down, also when nobody listens any more.
+    /// Finished lines are saved even after the listener failed.
     fn line(&mut self, line: &ResultLine) -> Result<(), FetchError> {
         let json = line.to_json();
         self.journal.append(&json).map_err(FetchError::Folder)?;

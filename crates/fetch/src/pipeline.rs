@@ -1,23 +1,23 @@
-//! The scheduler: takes what discovery finds, asks the registry for permits, and starts a task for each request.
+//! The scheduler: takes URLs from discovery, asks the registry for permits, and starts a task for each request.
 //!
-//! One task decides everything, so there is nothing to lock and nobody to wait for: a site that may not be asked now
-//! sleeps in the [`Frontier`], and the place that it would have used goes to the next. Tasks are as many as the owner
-//! allows; found URLs, finished lines and answers come and go through bounded channels.
+//! One task makes all decisions, so there is no lock: a site that may not be asked now sleeps in the [`Frontier`],
+//! and its slot goes to the next. The owner limits the number of tasks; URLs, lines and answers pass through bounded
+//! channels.
 
 mod maintenance;
 mod rules;
 
 use crate::FetchError;
-use crate::discovery::Found;
+use crate::discovery::Discovered;
 use crate::exchange::{End, Ended, Heard, Shared, Turn, exchange, refused};
 use crate::frontier::{Frontier, KeyId, Lane, SiteId};
 use crate::job::Job;
 use crate::journal::LINE_BYTES_MAX;
-use crate::progress::{Progress, Told};
+use crate::progress::{PipelineEvent, Progress};
 use crate::result_line::ResultLine;
 use crate::settings::Settings;
 use crate::stop::Stop;
-use crate::url_list::{LineFile, Said, Target, URL_BYTES_MAX};
+use crate::url_list::{LineFile, ListLine, Target, URL_BYTES_MAX};
 use crate::wire::Wire;
 use gleaner_http::governor::keyed::Domain;
 use gleaner_http::governor::{Time, Verdict};
@@ -33,7 +33,7 @@ use tokio::task::JoinSet;
 /// A piece of work of a site.
 #[derive(Debug)]
 enum Work {
-    /// A URL by its place in the list, and the place of its last result.
+    /// A URL by its position in the list, and the position of its last result.
     Fresh {
         at: u64,
         previous: Option<u64>,
@@ -41,25 +41,25 @@ enum Work {
     Again(Box<Job>),
 }
 
-/// An origin: whoever has one robots.txt.
+/// An origin, with one robots.txt.
 #[derive(Debug)]
 struct Site {
     origin: Box<str>,
     domain: Domain,
     key: KeyId,
-    /// Kept while there is something to do.
+    /// Kept while there is work.
     handle: Option<DomainHandle>,
     rules: Rules,
-    /// Crawl-delay: nothing is sent before.
+    /// Crawl-delay: nothing is sent before this time.
     not_before: Time,
 }
 
-/// Everything that the scheduler is made of.
+/// Parts of the scheduler.
 pub(crate) struct Parts<W> {
     pub(crate) shared: Arc<Shared<W>>,
     pub(crate) heard: Receiver<Heard>,
-    pub(crate) found: Receiver<Found>,
-    pub(crate) told: Sender<Told>,
+    pub(crate) found: Receiver<Discovered>,
+    pub(crate) told: Sender<PipelineEvent>,
     pub(crate) list: LineFile,
     pub(crate) previous: Option<LineFile>,
     pub(crate) stop: Stop,
@@ -76,7 +76,7 @@ pub(crate) struct Pipeline<W> {
     all_found: bool,
     rules_bytes: usize,
     progress: Progress,
-    /// When the progress is told next.
+    /// Time of the next progress event.
     next_tick: Time,
 }
 
@@ -98,7 +98,7 @@ impl<W: Wire> Pipeline<W> {
         }
     }
 
-    /// Goes on until everything is fetched, or somebody wants to stop. Nothing is left running.
+    /// Runs until everything is fetched, or until stopped. No task is left running.
     pub(crate) async fn run(mut self) -> Result<(), FetchError> {
         let upkeep = tokio::spawn(self.parts.shared.domains.upkeep());
         let result = self.go_on().await;
@@ -141,7 +141,7 @@ impl<W: Wire> Pipeline<W> {
         self.parts.shared.domains.clock().now()
     }
 
-    /// Starts what may be started.
+    /// Starts all work that may start.
     async fn start(&mut self) -> Result<(), FetchError> {
         while self.tasks.len() < self.settings.concurrency && !self.parts.stop.is_set() {
             let now = self.now();
@@ -151,19 +151,19 @@ impl<W: Wire> Pipeline<W> {
         Ok(())
     }
 
-    /// Takes over what discovery found.
-    async fn find(&mut self, found: Option<Found>) -> Result<(), FetchError> {
+    /// Takes an item from discovery.
+    async fn find(&mut self, found: Option<Discovered>) -> Result<(), FetchError> {
         let Some(found) = found else {
             self.all_found = true;
             return Ok(());
         };
         match found {
-            Found::Broken(error) => return Err(FetchError::List(error)),
-            Found::NoUrl(line) => {
+            Discovered::Broken(error) => return Err(FetchError::List(error)),
+            Discovered::NoUrl(line) => {
                 self.progress.found += 1;
                 self.tell(*line).await;
             }
-            Found::Url(url) => {
+            Discovered::Url(url) => {
                 self.progress.found += 1;
                 let now = self.now();
                 match self.site(&url.origin, &url.domain) {
@@ -181,7 +181,7 @@ impl<W: Wire> Pipeline<W> {
         Ok(())
     }
 
-    /// The number of a site. `None` when there is no room for another host.
+    /// The number of a site. `None` when the host limit is reached.
     fn site(&mut self, origin: &str, domain: &Domain) -> Option<SiteId> {
         if let Some(&site) = self.by_origin.get(origin) {
             return Some(site);
@@ -202,7 +202,7 @@ impl<W: Wire> Pipeline<W> {
         Some(site)
     }
 
-    /// Asks whether `id` may be asked something, and does so.
+    /// Asks the registry for a permit for `id`, and uses it.
     async fn ask(&mut self, id: SiteId, now: Time) -> Result<(), FetchError> {
         if self.settings.obeys_robots && !self.frontier.has_errand(id) && !self.has_rules(id, now).await? {
             return Ok(());
@@ -226,13 +226,13 @@ impl<W: Wire> Pipeline<W> {
             }
             Err(NotYet::InFlight) => self.frontier.park(id),
             Err(NotYet::Before(at)) if at.since(now) > self.settings.wait_max => {
-                let why = format!("the host wants us to stay away for {} s", at.since(now).as_secs());
+                let why = format!("the host is rate-limited for {} s", at.since(now).as_secs());
                 self.give_up(id, &why).await?;
             }
             Err(NotYet::Before(at)) => self.frontier.sleep(id, at),
             Err(NotYet::Deferred(deferral)) => match deferral.not_before {
                 Some(at) if at.since(now) <= self.settings.wait_max => self.frontier.sleep(id, at),
-                _ => self.give_up(id, "the host does not answer as it should, for too long").await?,
+                _ => self.give_up(id, "the host kept failing").await?,
             },
         }
         Ok(())
@@ -267,14 +267,14 @@ impl<W: Wire> Pipeline<W> {
         Ok(())
     }
 
-    /// The job of a piece of work, or the line that it ends as without being sent.
+    /// The job of a piece of work, or its result line if it is not sent.
     fn prepare(&mut self, id: SiteId, work: Work) -> Result<Result<Box<Job>, Box<ResultLine>>, FetchError> {
         let job = match work {
             Work::Again(job) => job,
             Work::Fresh { at, previous } => {
                 let listed = self.listed_at(at).map_err(FetchError::List)?;
-                let target = match Said::of(listed.as_bytes()) {
-                    Said::Target(target) if *target.origin() == *self.sites[id as usize].origin => target,
+                let target = match ListLine::parse(listed.as_bytes()) {
+                    ListLine::Target(target) if *target.origin() == *self.sites[id as usize].origin => target,
                     _ => {
                         let why = "the list was changed while it was read".to_owned();
                         return Ok(Err(Box::new(ResultLine::refused(&listed, why))));
@@ -300,7 +300,7 @@ impl<W: Wire> Pipeline<W> {
         Ok(text)
     }
 
-    /// What the last pass found, if its body is still there. What cannot be read is not asked with.
+    /// The result of the previous pass, if its body still exists.
     fn previous(&mut self, at: Option<u64>) -> Option<Box<ResultLine>> {
         let line = self.parts.previous.as_mut()?.line_at(at?, LINE_BYTES_MAX).ok()?;
         let line: ResultLine = serde_json::from_slice(&line).ok()?;
@@ -308,7 +308,7 @@ impl<W: Wire> Pipeline<W> {
         is_there.then(|| Box::new(line))
     }
 
-    /// An answer is there, or will not come.
+    /// An answer arrived, or was lost.
     fn hear(&mut self, heard: Heard) {
         let failed = matches!(heard.verdict, Verdict::Network | Verdict::ServerError);
         self.progress.refused += u64::from(matches!(heard.verdict, Verdict::Throttled | Verdict::Banned));
@@ -317,7 +317,7 @@ impl<W: Wire> Pipeline<W> {
         self.frontier.answered(heard.key);
     }
 
-    /// A request has ended, with its body.
+    /// A request ended, with its body.
     async fn end(&mut self, ended: Ended) -> Result<(), FetchError> {
         let Ended { site, mut job, end } = ended;
         let now = self.now();
@@ -327,7 +327,7 @@ impl<W: Wire> Pipeline<W> {
             End::Line(line) => self.tell(*line).await,
             End::Disk(error) => return Err(FetchError::Folder(error)),
             End::Again(at) if at.since(now) > self.settings.wait_max => {
-                let why = format!("it could be tried again in {} s at the earliest", at.since(now).as_secs());
+                let why = format!("the earliest retry would be in {} s", at.since(now).as_secs());
                 self.fail(&job, job.status, why).await?;
             }
             End::Again(at) => {
@@ -360,9 +360,9 @@ impl<W: Wire> Pipeline<W> {
     }
 
     async fn tell(&mut self, line: ResultLine) {
-        // Nobody listens only after a failure of theirs, and then we are stopped.
-        let _nobody = self.parts.told.send(Told::Line(Box::new(line))).await;
+        // The listener is gone only after it failed, and then we are stopped.
+        let _nobody = self.parts.told.send(PipelineEvent::Line(Box::new(line))).await;
     }
 }
 
-const NO_ROOM: &str = "there are more hosts than can be looked after at a time";
+const NO_ROOM: &str = "host limit reached";

@@ -1,11 +1,11 @@
 //! The pipeline on a virtual clock: a wire that is a function, and hours in milliseconds.
 
 use crate::bodies::Bodies;
-use crate::discovery::{Found, FoundUrl};
+use crate::discovery::{Discovered, FoundUrl};
 use crate::exchange::Shared;
 use crate::pipeline::{Parts, Pipeline};
-use crate::progress::{Progress, Told};
-use crate::url_list::{LineFile, Said};
+use crate::progress::{PipelineEvent, Progress};
+use crate::url_list::{LineFile, ListLine};
 use crate::wire::{Ask, Head, Wire};
 use crate::{ResultLine, Settings, Stop};
 use gleaner_http::governor::keyed::RegistryConfig;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::channel;
 use tokio::time::{Instant, timeout};
 
-/// What a host answers: a status, headers, a body; `None`: no connection.
+/// A host's answer: a status, headers, a body; `None`: no connection.
 type Reply = Option<(u16, Vec<(&'static str, String)>, String)>;
 
 fn ok(body: &str) -> Reply {
@@ -37,7 +37,7 @@ fn moved(to: &str) -> Reply {
     Some((302, vec![("location", to.to_owned())], String::new()))
 }
 
-/// Who asked what and when.
+/// Requests with host and time.
 type Log = Arc<Mutex<Vec<(Duration, String)>>>;
 
 /// A wire whose hosts are a function of the URL and of how often it was asked for.
@@ -78,7 +78,7 @@ impl<F: Fn(&str, usize) -> Reply + Send + Sync + 'static> Wire for Script<F> {
     }
 }
 
-/// What a fetch did.
+/// Result of a fetch.
 struct Done {
     lines: Vec<ResultLine>,
     /// When each request was sent.
@@ -137,9 +137,9 @@ async fn run_until(
     let mut at = 0;
     for url in urls {
         writeln!(file, "{url}").unwrap();
-        let Said::Target(target) = Said::of(url.as_bytes()) else { panic!("{url}") };
+        let ListLine::Target(target) = ListLine::parse(url.as_bytes()) else { panic!("{url}") };
         let url_found = FoundUrl { origin: target.origin(), domain: target.domain, at, previous: None };
-        found.try_send(Found::Url(Box::new(url_found))).unwrap();
+        found.try_send(Discovered::Url(Box::new(url_found))).unwrap();
         at += url.len() as u64 + 1;
     }
     drop(found);
@@ -173,7 +173,7 @@ async fn run_until(
     let taking = async {
         let mut finished = Vec::new();
         while let Some(told) = lines.recv().await {
-            if let Told::Line(line) = told {
+            if let PipelineEvent::Line(line) = told {
                 finished.push(*line);
             }
         }
@@ -326,7 +326,7 @@ async fn no_rules_allow_everything_and_rules_that_cannot_be_had_nothing() {
     assert_eq!((done.fetched("none"), done.fetched(""), done.lines.len()), (3, 3, 15));
     for host in ["broken", "dead", "ring", "busy"] {
         let line = done.line(&format!("http://{host}.example/1"));
-        assert!(line.error.as_ref().unwrap().starts_with("robots.txt cannot be had: "), "{line:?}");
+        assert!(line.error.as_ref().unwrap().starts_with("robots.txt cannot be fetched: "), "{line:?}");
         assert_eq!(line.attempts, 0);
     }
 }

@@ -1,33 +1,33 @@
-//! How a fetch goes, for whoever watches.
+//! Progress of a fetch, for the listener.
 
 use crate::result_line::ResultLine;
 
-/// What the scheduler tells.
+/// Messages of the scheduler.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum PipelineEvent {
     Line(Box<ResultLine>),
     Progress(Progress),
 }
 
-/// How it goes.
+/// Progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// URLs that are finished, those of a former run of this pass included.
+    /// Finished URLs, including earlier runs of this pass.
     pub done: u64,
-    /// Of those, the ones without a body.
+    /// Finished URLs without a body.
     pub failed: u64,
-    /// URLs that were found, finished ones included.
+    /// URLs found, finished ones included.
     pub found: u64,
-    /// Whether that is all.
+    /// Whether the list was read to its end.
     pub all_found: bool,
-    /// Hosts that were met.
+    /// Hosts seen.
     pub hosts: usize,
-    /// Requests that were sent.
+    /// Requests sent.
     pub requests: u64,
-    /// Of those, the ones that were refused as too many.
+    /// Requests refused by a rate limit.
     pub refused: u64,
-    /// Hosts that are left alone because they fail.
+    /// Hosts with an open circuit.
     pub circuits_open: usize,
-    /// Requests under way.
+    /// Requests in flight.
     pub under_way: usize,
 }

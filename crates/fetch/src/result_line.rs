@@ -1,48 +1,48 @@
-//! The line that one URL ends as: what a user reads, what a restart goes by, and what the next pass asks with.
+//! Result line of one URL: for the user, for a restart, and for the next pass.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of one URL. One JSON object per line.
+/// Result of one URL. One JSON object per line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultLine {
-    /// As the list has it.
+    /// As in the list.
     pub url: String,
-    /// Where it led to, when something was asked.
+    /// The URL after redirects, if a request was sent.
     pub final_url: Option<String>,
-    /// The last status; none when there was no answer.
+    /// The last status; absent without an answer.
     pub status: Option<u16>,
-    /// Requests that were sent for it, redirects and retries included.
+    /// Requests sent for it, redirects and retries included.
     pub attempts: u32,
-    /// Time that it waited for its turn while it was next, pauses before retries included.
+    /// Time that it waited for its turn while it was next, backoff included.
     pub waited_ms: u64,
-    /// From the last request to the head of its answer.
+    /// Time from the last request to the head of its answer.
     pub latency_ms: Option<u64>,
-    /// Size of the body, decoded.
+    /// Size of the decoded body.
     pub bytes: Option<u64>,
-    /// Its SHA-256, in hexadecimal.
+    /// SHA-256 of the body, in hexadecimal.
     pub sha256: Option<String>,
-    /// Where it is, below the folder of results.
+    /// Path of the body, below the results folder.
     pub path: Option<String>,
-    /// Why there is none.
+    /// Why there is no body.
     pub error: Option<String>,
-    /// What the server calls this version.
+    /// The server's ETag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// When the server says that it changed.
+    /// The server's Last-Modified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
-/// Longest name of a version that is kept: nobody's is longer, and it is sent with every request.
+/// Maximum length of a stored validator: real ones are shorter, and it is sent with every request.
 pub(crate) const VALIDATOR_BYTES_MAX: usize = 1024;
 
 impl ResultLine {
-    /// A URL that was never asked for.
+    /// A URL that was not requested.
     pub(crate) fn refused(url: &str, error: String) -> Self {
         Self { url: url.to_owned(), error: Some(error), ..Self::default() }
     }
 
-    /// Whether there is a body or was one before.
+    /// Whether there is a body, also an unchanged one.
     #[must_use]
     pub const fn is_fetched(&self) -> bool {
         self.error.is_none()

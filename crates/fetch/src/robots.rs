@@ -1,34 +1,34 @@
-//! What a host lets us fetch, by its robots.txt (RFC 9309), and how far apart it wants requests to be.
+//! Rules of a robots.txt (RFC 9309), with Crawl-delay.
 //!
-//! Pure: bytes in, answers out; fetching and keeping the file is the caller's. The text is a stranger's, so everything
-//! is bounded, and where a bound cuts something off, the answer errs on the side of not fetching.
+//! Pure: bytes in, answers out; the caller fetches and caches the file. The text is untrusted, so everything is
+//! bounded, and where a limit cuts something off, the answer is not to fetch.
 
 use std::time::Duration;
 
-/// How much of a file is read. The standard asks for 500 KiB at least; nobody needs more.
+/// Bytes of a file that are read. The standard requires at least 500 KiB.
 pub const ROBOTS_BYTES_MAX: usize = 512 * 1024;
-/// The longest pattern that is matched as it is. Paths are hardly ever as long.
+/// Longest pattern that is matched exactly. Paths are hardly ever as long.
 const PATTERN_BYTES_MAX: usize = 2048;
-/// The longest delay that is taken seriously. Whoever asks for more does not want us at all; with this a list of a
-/// thousand pages takes six weeks, which a person will notice.
+/// Longest Crawl-delay. A larger one means that we are not welcome; with this a list of a thousand pages takes six
+/// weeks, which a person will notice.
 const CRAWL_DELAY_MAX: Duration = Duration::from_secs(3600);
-/// Where the file is. It may always be fetched.
+/// Path of the file. It may always be fetched.
 pub const ROBOTS_PATH: &str = "/robots.txt";
 
-/// The rules of one host for us.
+/// Rules of one host for our user agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
 }
 
-/// One line that allows or forbids.
+/// One Allow or Disallow line.
 #[derive(Clone, Debug, PartialEq)]
 struct Rule {
     allows: bool,
-    /// Normalised. `*` stands for anything.
+    /// Normalized. `*` matches anything.
     pattern: Vec<u8>,
-    /// The pattern goes to the end of the path.
+    /// The pattern must match to the end of the path.
     is_whole: bool,
 }
 
@@ -39,7 +39,7 @@ impl Robots {
         Self::default()
     }
 
-    /// Reads the rules for whoever calls itself `product`, such as `gleaner`: its own groups, or else those for all.
+    /// Parses the rules for the user agent `product`, such as `gleaner`: its own groups, or else those for all.
     #[must_use]
     pub fn parse(file: &[u8], product: &str) -> Self {
         let (mut own, mut for_all) = (Group::default(), Group::default());
@@ -49,7 +49,7 @@ impl Robots {
                 reading.add(value, product);
                 continue;
             }
-            let Some(line) = Line::of(name, value) else { continue };
+            let Some(line) = RobotsLine::parse(name, value) else { continue };
             reading.has_rules = true;
             if reading.own {
                 own.add(&line);
@@ -62,8 +62,8 @@ impl Robots {
         Self { rules: group.rules, crawl_delay: group.crawl_delay }
     }
 
-    /// Whether a path with its query may be fetched. The longest pattern that fits decides; of two as long, the one
-    /// that allows.
+    /// Whether a path with its query may be fetched. The longest matching pattern decides; of two equally long, the
+    /// allowing one.
     #[must_use]
     pub fn permits(&self, path_and_query: &str) -> bool {
         if path_and_query == ROBOTS_PATH {
@@ -75,20 +75,20 @@ impl Robots {
         decides.is_none_or(|rule| rule.allows)
     }
 
-    /// About how much memory the rules take.
+    /// Approximate memory of the rules.
     #[must_use]
     pub fn size(&self) -> usize {
         self.rules.iter().map(|rule| rule.pattern.capacity() + size_of::<Rule>()).sum()
     }
 
-    /// The shortest time between two requests that the host asks for.
+    /// The Crawl-delay of the host.
     #[must_use]
     pub const fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 }
 
-/// What was said to one kind of visitor, in all groups together.
+/// All lines for one user agent, from all its groups.
 #[derive(Default)]
 struct Group {
     rules: Vec<Rule>,
@@ -96,23 +96,23 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, line: &Line<'_>) {
+    fn add(&mut self, line: &RobotsLine<'_>) {
         match line {
-            Line::Rule { allows, pattern } => self.rules.extend(Rule::of(*allows, pattern)),
-            // Of two the longer one: it is a request.
-            Line::CrawlDelay(delay) => self.crawl_delay = self.crawl_delay.max(Some(*delay)),
+            RobotsLine::Rule { allows, pattern } => self.rules.extend(Rule::parse(*allows, pattern)),
+            // The longer of two.
+            RobotsLine::CrawlDelay(delay) => self.crawl_delay = self.crawl_delay.max(Some(*delay)),
         }
     }
 }
 
-/// To whom the group that is being read speaks.
+/// User agents of the current group.
 #[derive(Default)]
 struct Names {
     own: bool,
     all: bool,
     /// The next name begins another group.
     has_rules: bool,
-    /// A group for us that says nothing is still ours: it allows everything.
+    /// An empty group for us is still ours: it allows everything.
     own_was_named: bool,
 }
 
@@ -131,13 +131,13 @@ impl Names {
 }
 
 /// A line of a group. Others, such as a sitemap, end no group.
-enum Line<'l> {
+enum RobotsLine<'l> {
     Rule { allows: bool, pattern: &'l [u8] },
     CrawlDelay(Duration),
 }
 
-impl<'l> Line<'l> {
-    fn of(name: &[u8], value: &'l [u8]) -> Option<Self> {
+impl<'l> RobotsLine<'l> {
+    fn parse(name: &[u8], value: &'l [u8]) -> Option<Self> {
         if name.eq_ignore_ascii_case(b"allow") {
             return Some(Self::Rule { allows: true, pattern: value });
         }
@@ -153,12 +153,12 @@ impl<'l> Line<'l> {
     }
 }
 
-/// Names and values, without comments and what is no such line.
+/// Names and values, without comments and invalid lines.
 fn lines(file: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let file = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
     let whole = match file.get(..ROBOTS_BYTES_MAX) {
         None => file,
-        // Half a line would say something else.
+        // Half a line could mean something else.
         Some(cut) => cut.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(&[][..], |end| &cut[..end]),
     };
     whole.split(|byte| matches!(byte, b'\n' | b'\r')).filter_map(|line| {
@@ -169,8 +169,8 @@ fn lines(file: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 impl Rule {
-    /// `None` for a rule that says nothing.
-    fn of(allows: bool, pattern: &[u8]) -> Option<Self> {
+    /// `None` for an empty rule.
+    fn parse(allows: bool, pattern: &[u8]) -> Option<Self> {
         let (pattern, is_whole) = match pattern.split_last() {
             None => return None,
             Some((b'$', rest)) => (rest, true),
@@ -180,12 +180,12 @@ impl Rule {
         if pattern.len() <= PATTERN_BYTES_MAX {
             return Some(Self { allows, pattern, is_whole });
         }
-        // Cut short it would fit more paths: that may forbid more, but not allow more.
+        // A cut pattern matches more paths: that may disallow more, but must not allow more.
         pattern.truncate(PATTERN_BYTES_MAX);
         (!allows).then_some(Self { allows, pattern, is_whole: false })
     }
 
-    /// Each part between two stars is looked for as early as it can be: if any way to lay them out fits, this one does.
+    /// Matches each part between two stars as early as possible: if any match exists, this finds one.
     fn fits(&self, path: &[u8]) -> bool {
         let mut parts = self.pattern.split(|&byte| byte == b'*');
         let first = parts.next().unwrap_or_default();
@@ -210,15 +210,14 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     if part.is_empty() { Some(0) } else { text.windows(part.len()).position(|window| window == part) }
 }
 
-/// Whose stars and dollars are signs, and whose are letters.
+/// Whether stars and dollars are wildcards or literal.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Pattern,
     Path,
 }
 
-/// One way to write what may be written in several: letters as they are, everything else with a percent sign, in
-/// capitals.
+/// A canonical form: letters unescaped, everything else percent-encoded in upper case.
 fn normalised(text: &[u8], side: Side) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

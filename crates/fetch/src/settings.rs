@@ -1,4 +1,4 @@
-//! What can be set of a fetch, each default with its reason.
+//! Settings of a fetch, each default with its reason.
 
 use gleaner_http::governor::keyed::RegistryConfig;
 use std::fmt;
@@ -6,30 +6,30 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The largest body: pages, pictures and papers are smaller, films are not.
+/// Maximum body size: pages, pictures and papers are smaller, videos are not.
 pub const BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Requests under way at a time: beyond it a home connection is full, and 1024 open files are many programs' limit.
+/// Concurrent requests: more fill a home connection, and 1024 open files are a common limit.
 pub const CONCURRENCY: usize = 256;
-/// How long a host is waited for that asks us to stay away or does not answer. Five minutes: longer is another day's
-/// pass, and the others should not have to wait for it.
+/// Longest wait for a host that is rate-limited or does not answer. Five minutes: longer is for the next pass, so
+/// that other hosts need not wait.
 pub const WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// How a list is fetched.
+/// Settings of a fetch.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder of results. Made if it is not there.
+    /// The results folder. Created if missing.
     pub out: PathBuf,
-    /// Who we say that we are. Its first word is the name that robots.txt is read for.
+    /// The user agent. Its first word selects the group of robots.txt.
     pub user_agent: String,
     /// Whether robots.txt is obeyed.
     pub obeys_robots: bool,
-    /// The largest body, decoded.
+    /// Maximum size of a decoded body.
     pub body_bytes_max: u64,
-    /// Requests under way at a time.
+    /// Concurrent requests.
     pub concurrency: usize,
-    /// How long a host is waited for before its URLs are given up for this pass.
+    /// Longest wait for a host before its URLs fail in this pass.
     pub wait_max: Duration,
-    /// Whether a redirect from elsewhere may lead to an address that is not public.
+    /// Whether a redirect to another origin may lead to a private address.
     pub allows_private_redirects: bool,
     /// Pace, circuit and retries of each host.
     pub governor: RegistryConfig,
@@ -51,7 +51,7 @@ impl Settings {
         }
     }
 
-    /// The name that robots.txt is read for.
+    /// The user agent for robots.txt.
     pub(crate) fn product(&self) -> &str {
         let is_part = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
         let end = self.user_agent.find(|c| !is_part(c)).unwrap_or(self.user_agent.len());
@@ -59,11 +59,11 @@ impl Settings {
     }
 }
 
-/// Where the URLs are, one per line.
+/// Source of the URLs, one per line.
 pub enum List {
-    /// In a file, which must not be changed meanwhile. What is no plain file is read like a pipe.
+    /// A file, which must not change meanwhile. Anything but a regular file is read like a pipe.
     File(PathBuf),
-    /// They come from somewhere, once; they are copied into the folder of results while they are read.
+    /// A stream; it is copied into the results folder while it is read.
     Pipe(Box<dyn Read + Send>),
 }
 

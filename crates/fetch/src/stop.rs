@@ -1,9 +1,9 @@
-//! A wish to end, that anybody may have and everybody hears.
+//! Stop signal of a fetch.
 
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Ends a fetch in order: nothing new is sent, what is under way is dropped, what is finished is written down.
+/// Stops a fetch in order: nothing new is sent, requests in flight are dropped, finished URLs are saved.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -14,18 +14,18 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Asks for the end.
+    /// Requests the stop.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether somebody asked for it.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until somebody does.
+    /// Waits for the stop.
     pub(crate) async fn wait(&self) {
         // The sender lives as long as this does, so there is no error.
         drop(self.0.subscribe().wait_for(|&is_set| is_set).await);

@@ -1,20 +1,19 @@
-//! Discovery: reads the list, and says of each line what it is.
+//! Reads the list and parses each line.
 //!
-//! The list stays where it is: of each URL only its place in the file is kept, so a million of them take megabytes.
-//! What comes from a pipe is copied into the folder of results while it is read. A line that is no URL is a result
-//! with an error; it ends nothing.
+//! The list stays in its file: only the position of each URL is kept, so a million take megabytes. A pipe is copied
+//! into the results folder while it is read. An invalid line is a result with an error; it does not end the fetch.
 
 use gleaner_http::governor::keyed::Domain;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use url::Url;
 
-/// Longest URL: what servers accept (nginx: 8 KiB for a request line).
+/// Maximum URL length: the limit of servers (nginx: 8 KiB for a request line).
 pub(crate) const URL_BYTES_MAX: usize = 8 * 1024;
-/// As much of a line that is no URL is shown.
+/// Characters of an invalid line that are shown.
 const SHOWN_CHARS_MAX: usize = 500;
 
-/// Which URL: two spellings of one are the same. 128 bits of a hash, so that no two of any list meet.
+/// Identity of a URL, equal for equivalent forms. 128 bits of a hash, so that no two in a list collide.
 pub(crate) type UrlKey = u128;
 
 /// A URL that can be fetched.
@@ -25,13 +24,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads what a line or a `Location` says.
-    pub(crate) fn of(mut url: Url) -> Result<Self, &'static str> {
+    /// Parses a URL from a line or a `Location`.
+    pub(crate) fn from_url(mut url: Url) -> Result<Self, &'static str> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err("it begins with neither http:// nor https://");
+            return Err("it is not an http:// or https:// URL");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("it has a user name or a password in it; those are not sent");
+            return Err("it contains a user name or password, which are not sent");
         }
         if url.as_str().len() > URL_BYTES_MAX {
             return Err("it is longer than 8192 bytes");
@@ -39,22 +38,22 @@ impl Target {
         url.set_fragment(None);
         let host = url.host_str().unwrap_or_default();
         let place = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let domain = Domain::parse(&place).map_err(|_hostile| "its host is no name that a host can have")?;
+        let domain = Domain::parse(&place).map_err(|_hostile| "its host name is invalid")?;
         Ok(Self { url, domain })
     }
 
     fn parse(text: &str) -> Result<Self, &'static str> {
         if text.chars().any(char::is_control) {
-            return Err("it has control characters in it");
+            return Err("it contains control characters");
         }
-        Self::of(Url::parse(text).map_err(|_| "it is no URL")?)
+        Self::from_url(Url::parse(text).map_err(|_| "it is not a URL")?)
     }
 
     pub(crate) fn key(&self) -> UrlKey {
         key(self.url.as_str())
     }
 
-    /// Scheme, host and port: who has one robots.txt.
+    /// Scheme, host and port: the scope of one robots.txt.
     pub(crate) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
@@ -65,18 +64,18 @@ fn key(text: &str) -> UrlKey {
     hash.as_bytes().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
 }
 
-/// What one line is.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ListLine {
     /// Blank, or a comment.
     Nothing,
     Target(Target),
-    /// What is shown of it, and why it is none.
+    /// The shown part of an invalid line, and why it is invalid.
     NoUrl(String, &'static str),
 }
 
-impl Said {
-    pub(crate) fn of(line: &[u8]) -> Self {
+impl ListLine {
+    pub(crate) fn parse(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line));
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -91,18 +90,18 @@ impl Said {
         }
     }
 
-    /// The key under which a result of this line is found again.
+    /// The key that finds the result of this line again.
     pub(crate) fn key(&self) -> Option<UrlKey> {
         match self {
             Self::Nothing => None,
             Self::Target(target) => Some(target.key()),
-            // What is cut short may read like a URL when it is read again.
+            // A cut line may look like a URL when it is read again.
             Self::NoUrl(shown, _) => Some(Target::parse(shown).map_or_else(|_| key(shown), |target| target.key())),
         }
     }
 }
 
-/// A bad line as it is told: short, and without a password. Told again it stays the same.
+/// The shown form of an invalid line: short, and without a password. Applying it twice changes nothing.
 fn shown(text: &str) -> String {
     let text = match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -116,7 +115,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Lines of a list with their places. A line that is too long is handed out cut, and the rest of it is skipped.
+/// Lines of a list with their positions. A line that is too long is cut, and its rest is skipped.
 pub(crate) struct Lines<R> {
     reader: R,
     at: u64,
@@ -128,7 +127,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, at: 0, line: Vec::new() }
     }
 
-    /// The next line and where it begins.
+    /// The next line and its start.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         let start = self.at;
         self.line.clear();
@@ -155,7 +154,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Passes on what is read, and writes it down.
+/// Passes on what it reads, and copies it to a file.
 pub(crate) struct Spool<R> {
     pub(crate) from: R,
     pub(crate) to: File,
@@ -169,7 +168,7 @@ impl<R: Read> Read for Spool<R> {
     }
 }
 
-/// Reads single lines of a file again.
+/// Reads single lines of a file by position.
 #[derive(Debug)]
 pub(crate) struct LineFile(pub(crate) File);
 
@@ -193,8 +192,8 @@ mod tests {
     use std::io::Cursor;
 
     fn target(line: &str) -> Target {
-        match Said::of(line.as_bytes()) {
-            Said::Target(target) => target,
+        match ListLine::parse(line.as_bytes()) {
+            ListLine::Target(target) => target,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -226,13 +225,13 @@ mod tests {
             &long,
             &label,
         ] {
-            let said = Said::of(line.as_bytes());
-            let Said::NoUrl(shown, _) = &said else { panic!("{line}: {said:?}") };
+            let said = ListLine::parse(line.as_bytes());
+            let ListLine::NoUrl(shown, _) = &said else { panic!("{line}: {said:?}") };
             assert!(!shown.contains("secret") && shown.chars().count() <= SHOWN_CHARS_MAX + 3, "{shown}");
-            assert_eq!(Said::of(shown.as_bytes()).key(), said.key(), "found again by what was shown: {line}");
+            assert_eq!(ListLine::parse(shown.as_bytes()).key(), said.key(), "found again by what was shown: {line}");
         }
         for line in ["", "  \r", "# a comment", "\u{feff}"] {
-            assert_eq!(Said::of(line.as_bytes()), Said::Nothing);
+            assert_eq!(ListLine::parse(line.as_bytes()), ListLine::Nothing);
         }
     }
 
@@ -255,8 +254,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_said_something_of(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Said::NoUrl(shown, _) = Said::of(&line) {
-                prop_assert_eq!(Said::of(shown.as_bytes()).key(), Said::of(&line).key());
+            if let ListLine::NoUrl(shown, _) = ListLine::parse(&line) {
+                prop_assert_eq!(ListLine::parse(shown.as_bytes()).key(), ListLine::parse(&line).key());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How a request gets to a host: the seam between the pipeline and sockets.
+//! Sends requests to hosts: the interface between the pipeline and sockets.
 
 use crate::settings::Settings;
 use gleaner_http::Error;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-/// From sending to the head of the answer. Half a minute: what browsers' users wait at most.
+/// Timeout from the send to the head of the answer. Half a minute: browser users wait no longer.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// For a whole body: 64 MiB at 75 KB/s. A host that sends a byte now and then would hold its place for ever.
+/// Timeout for a whole body: 64 MiB at 75 KB/s. A host that sends single bytes would hold its slot for ever.
 const BODY_TIMEOUT: Duration = Duration::from_secs(900);
-/// A connection that nobody used for so long is closed: it is kept for hosts that are asked once a second, and not
-/// for the thousands that were asked once.
+/// Idle time of a connection: enough for hosts with one request a second, and short for the thousands with one
+/// request in total.
 const KEEP_IDLE: Duration = Duration::from_secs(5);
-/// Connections to one host that are kept: as many as a host is asked things at a time.
+/// Idle connections per host: as many as concurrent requests.
 const KEEP_IDLE_MAX: usize = 6;
 
 /// One request.
@@ -25,7 +25,7 @@ pub(crate) struct Ask {
     pub(crate) url: Url,
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
-    /// A redirect led here from elsewhere.
+    /// A redirect from another origin led here.
     pub(crate) must_be_public: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Head {
     pub(crate) body: Body,
 }
 
-/// Sends.
+/// Sends a request.
 pub(crate) trait Wire: Send + Sync + 'static {
     fn ask(&self, ask: Ask) -> impl Future<Output = Result<Head, NoAnswer>> + Send;
 }
@@ -74,7 +74,7 @@ impl Wire for Sockets {
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         for (name, value) in [(IF_NONE_MATCH, ask.etag), (IF_MODIFIED_SINCE, ask.last_modified)] {
-            // What is no header any more is not sent; then the answer is whole.
+            // An invalid header is not sent; then the full answer comes.
             if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
                 headers.insert(name, value);
             }

@@ -1,5 +1,5 @@
-//! May a request be sent, and when: the state of one key, the governor around it, its permits and places in
-//! flight, and the budget of a run.
+//! Admission decides whether a request may be sent, and when: state of one key, governor, permits, requests in
+//! flight, run budget.
 
 pub(crate) mod governor;
 pub(crate) mod lane;

@@ -1,9 +1,8 @@
-//! What can be set for a key, with the reason for every default. The owner sets one number: the ceiling.
+//! Settings of a key, with the reason for every default. The owner needs to set one number: the ceiling.
 //!
-//! One set of settings for a single [`Governor`](crate::Governor) and for every key of a
-//! [`Registry`](crate::keyed::Registry), which adds its own around it
-//! ([`RegistryConfig`](crate::keyed::RegistryConfig)). A registry refuses a value that makes no sense
-//! ([`Config::check`]); a governor, whose constructor cannot fail, uses the nearest one that does.
+//! A single [`Governor`](crate::Governor) and every key of a [`Registry`](crate::keyed::Registry) use the same
+//! settings; a registry adds its own ([`RegistryConfig`](crate::keyed::RegistryConfig)). A registry rejects invalid
+//! values ([`Config::check`]); a governor, whose constructor cannot fail, uses the nearest valid value.
 
 use crate::admission::run_budget::RunBudgetConfig;
 use crate::law::tuning::Tuning;
@@ -14,16 +13,15 @@ use crate::time::nanos;
 use std::fmt;
 use std::time::Duration;
 
-/// How a key finds its pace.
+/// Strategy that sets the pace of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Strategy {
-    /// The law: finds the limit from below and holds just under it.
+    /// The pacing law: finds the limit from below and stays just under it.
     #[default]
     Gleaner,
     /// A token bucket whose rate is raised by a step and cut by a factor.
     Aimd(Aimd),
-    /// A token bucket that keeps the discovery interval, whatever the answers say. A Retry-After and the circuit
-    /// still count.
+    /// A token bucket that always keeps the discovery interval. Retry-After and the circuit breaker still apply.
     Fixed,
 }
 
@@ -42,12 +40,12 @@ impl Strategy {
 /// Steps of [`Strategy::Aimd`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aimd {
-    /// Added to the rate by a success that came in time. 0.1: ten successes for one more per second.
+    /// Added to the rate by each timely success. 0.1: ten successes add one request per second.
     pub increase_per_s: f64,
-    /// The rate is multiplied by this when the provider is overloaded or late. 0.5, as in TCP.
+    /// The rate is multiplied by this after an overload or a late answer. 0.5, as in TCP.
     pub decrease_factor: f64,
-    /// An answer within this time is in time. A provider that is always slower moves it, up to
-    /// `late_factor` times. 500 ms: what a healthy web server needs at most.
+    /// An answer within this time is timely. A provider that is always slower raises it, up to `late_factor` times.
+    /// 500 ms: a healthy web server needs no more.
     pub latency_target: Duration,
     /// An answer is late beyond this many times the target. 2.
     pub late_factor: f64,
@@ -72,52 +70,50 @@ impl Default for Aimd {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// How the pace is found.
+    /// Strategy that sets the pace.
     pub strategy: Strategy,
-    /// Interval of the first sends, before anything is known (D4). Zero opts out of pacing: no
-    /// wait, and no snapshot.
+    /// Interval of the first sends, before anything is known (D4). Zero turns pacing off: no wait, and no snapshot.
     pub discovery_interval: Duration,
-    /// The owner's number: the shortest interval ever allowed, also after idle time.
+    /// The owner's ceiling: the shortest interval ever used, also after idle time.
     pub ceiling_interval: Duration,
-    /// The longest interval that refusals may lead to. An hour: slower providers have windows. Tries after a
+    /// The longest interval that refusals may lead to. One hour: slower providers count per window. Trials after a
     /// Retry-After that proved too short may be further apart.
     pub slowest_interval: Duration,
-    /// Requests that a token bucket lets through at once after a pause. 1: idle time buys no burst. The
-    /// strategy `gleaner` never bursts.
+    /// Requests that a token bucket sends at once after idle time. 1: no burst. The strategy `gleaner` never bursts.
     pub burst: f64,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub max_concurrency: u16,
-    /// Refusals are held against the owner's account. The limit is then found with one of them, and after that at
-    /// most one is risked for a hundred requests that were accepted; until then the pace stays where it is. Off by
-    /// default: it costs a part of the first minutes.
-    pub is_careful: bool,
-    /// Longest wait that is worth sleeping; beyond it a request is deferred with `not_before`.
+    /// For accounts that are penalized for refusals. The limit is found with a single refusal; after that at most one
+    /// refusal is risked per hundred accepted requests, and the pace does not rise until then. Off by default: it
+    /// makes the first minutes slower.
+    pub conservative: bool,
+    /// Longest wait that is slept; a longer one is a deferral with `not_before`.
     pub horizon: Duration,
-    /// Pauses before retries, and how many attempts a request has.
+    /// Backoff before retries, and attempts per request.
     pub backoff: BackoffConfig,
-    /// Bound on the retries of a key; `None`: only the attempts of each request bound them.
+    /// Limit on the retries of a key; `None`: only the attempts of each request limit them.
     pub retry_budget: Option<RetryBudgetConfig>,
-    /// When the circuit opens and closes.
+    /// Settings of the circuit breaker.
     pub breaker: BreakerConfig,
-    /// The owner's envelope for a run; off by default. Only a [`Governor`](crate::Governor) has runs.
+    /// The owner's run budget; off by default. Only a [`Governor`](crate::Governor) has runs.
     pub run_budget: RunBudgetConfig,
-    /// The numbers of the law. [`Tuning::SHIPPED`] for everybody but the lab, which measures others.
+    /// The numbers of the law. Only the lab uses others than [`Tuning::SHIPPED`].
     pub tuning: &'static Tuning,
 }
 
-/// The one discovery interval. One request a second is what services without a documented limit
-/// tolerate from everyone, and doubling from there finds a limit of 100 per second in 20 s.
+/// Default discovery interval. Services without a documented limit tolerate one request per second from everyone, and
+/// doubling from there finds a limit of 100 per second in 20 s.
 pub const DISCOVERY_INTERVAL: Duration = Duration::from_millis(1000);
 
 /// Default ceiling: 50 requests per second. Hardly any API without a contract allows more.
 pub const CEILING_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Default horizon: a person waits five minutes for a program, not longer.
+/// Default horizon: people wait five minutes for a program, not longer.
 pub const HORIZON: Duration = Duration::from_secs(300);
 
 /// Default of the longest interval.
 const SLOWEST_INTERVAL: Duration = Duration::from_secs(3600);
-/// A token bucket that was cut to less climbs back by single steps, for minutes.
+/// For AIMD: a bucket cut below this needs minutes to climb back, one step at a time.
 const SLOWEST_INTERVAL_AIMD: Duration = Duration::from_secs(10);
 
 impl Default for Config {
@@ -129,7 +125,7 @@ impl Default for Config {
             slowest_interval: SLOWEST_INTERVAL,
             burst: 1.0,
             max_concurrency: crate::admission::lane::MAX_CONCURRENCY_DEFAULT,
-            is_careful: false,
+            conservative: false,
             horizon: HORIZON,
             backoff: BackoffConfig::default(),
             retry_budget: Some(RetryBudgetConfig::default()),
@@ -141,19 +137,19 @@ impl Default for Config {
 }
 
 impl Config {
-    /// [`Strategy::Aimd`] with its defaults: a burst of ten, and never slower than one in ten seconds,
-    /// because from there it climbs by single steps.
+    /// [`Strategy::Aimd`] with its defaults: a burst of ten, and at least one request per ten seconds, because it
+    /// climbs back by single steps.
     #[must_use]
     pub fn aimd() -> Self {
         let strategy = Strategy::Aimd(Aimd::default());
         Self { strategy, burst: 10.0, slowest_interval: SLOWEST_INTERVAL_AIMD, ..Self::default() }
     }
 
-    /// Looks for what makes no sense. A discovery interval of zero is refused, too: what opted out of pacing has
+    /// Rejects invalid settings. It also rejects a discovery interval of zero, because without pacing there is
     /// nothing to check.
     ///
     /// # Errors
-    /// The first setting that is wrong, by name.
+    /// The first invalid setting, by name.
     pub fn check(&self) -> Result<(), ConfigError> {
         positive("ceiling_interval", self.ceiling_interval)?;
         if self.slowest_interval < self.ceiling_interval {
@@ -184,7 +180,7 @@ impl Config {
     }
 }
 
-/// NaN is within nothing.
+/// NaN is rejected.
 fn within(field: &'static str, value: f64, min: f64, max: f64) -> Result<(), ConfigError> {
     match value {
         value if value.is_nan() => refuse(field, "is not a number"),
@@ -203,12 +199,12 @@ pub(crate) const fn refuse(field: &'static str, problem: &'static str) -> Result
     Err(ConfigError { field, problem })
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Which.
+    /// Name of the setting.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem, to be read after the name.
     pub problem: &'static str,
 }
 
@@ -220,13 +216,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A [`Config`] in the units that are counted in: times in nanoseconds. All keys of a registry share one.
+/// A [`Config`] in internal units: times in nanoseconds. All keys of a registry share one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) tuning: &'static Tuning,
-    /// Interval of a key of which nothing is known; 0: not paced.
+    /// Interval of a new key; 0: not paced.
     pub(crate) discovery: u64,
-    /// The owner's ceiling, and the longest interval.
+    /// The ceiling, and the longest interval.
     pub(crate) fastest: u64,
     pub(crate) slowest: u64,
     pub(crate) horizon: u64,
@@ -236,7 +232,7 @@ pub(crate) struct Rules {
     pub(crate) strategy: Strategy,
     pub(crate) burst: f64,
     pub(crate) max_concurrency: u16,
-    pub(crate) is_careful: bool,
+    pub(crate) conservative: bool,
 }
 
 impl Rules {
@@ -254,7 +250,7 @@ impl Rules {
             strategy: config.strategy,
             burst: config.burst,
             max_concurrency: config.max_concurrency,
-            is_careful: config.is_careful,
+            conservative: config.conservative,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! A governor for each of very many keys, in bounded memory: hosts of a crawl, tenants of a service.
 //!
-//! A [`Registry`] finds the key of a [`Domain`] and gives out a [`Handle`], which its caller keeps. With it,
-//! [`acquire`](Registry::acquire) says whether a request may be sent now, and
-//! [`feedback`](Registry::feedback) takes what came back. Each key has its own pace, circuit and retry budget;
-//! what happens at one host leaves all others alone.
+//! A [`Registry`] finds the key of a [`Domain`] and returns a [`Handle`], which the caller keeps. With it,
+//! [`acquire`](Registry::acquire) asks for a permit and [`feedback`](Registry::feedback) reports the answer. Each key
+//! has its own pace, circuit and retry budget; keys do not affect each other.
 //!
 //! | | [`Governor`](crate::Governor) | [`Registry`] |
 //! |---|---|---|
@@ -14,12 +13,12 @@
 //!
 //! # Memory
 //!
-//! A key that nobody used for the breaker's window is put away in a small form; one that nobody used for
-//! `forget_after` is forgotten, and so is the one that was idle the longest when there is no room for another.
-//! Never forgotten is a key with a request on its way, with a gate that is closed (Retry-After, a ban) or with
-//! an open circuit, nor one whose handle somebody keeps. [`Registry::tend`] does this when it is called.
+//! A key that was not used for the breaker's window is stored in a small form. A key that was not used for
+//! `forget_after` is dropped, and so is the longest idle one when there is no room for another. A key stays while it
+//! has a request in flight, a closed gate (Retry-After, a ban), an open circuit, or a handle. [`Registry::tend`] does
+//! this when it is called.
 //!
-//! Like everything in this crate it reads no clock and never waits.
+//! Like the whole crate it reads no clock and never waits.
 
 mod active;
 mod config;

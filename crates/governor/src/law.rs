@@ -1,8 +1,7 @@
-//! The law: how fast is safe. Finds an unknown limit from below, sits just under it, remembers it.
+//! The pacing law: finds an unknown rate limit from below, stays just under it, and remembers it.
 //!
-//! One control variable, the interval between two sends. Successes may shorten it, refusals and
-//! late answers lengthen it, and nothing else touches it (D2, D3). Every number has its name, range
-//! and reason in `tuning.rs`.
+//! It controls one variable, the interval between two sends. Only successes may shorten it, and only refusals and
+//! late answers lengthen it (D2, D3). `tuning.rs` has name, range and reason of every number.
 //!
 //! ```text
 //!             refused                  refused again
@@ -17,10 +16,10 @@
 //!   any ── a row of late answers ──▶ Drain ── ordinary answers ──▶ Climb or Hold
 //! ```
 //!
-//! A refusal opens an *episode* in any mode, and the first success behind it closes the episode
-//! (`episode.rs`). In between one request at a time tries whether the provider is open again.
+//! A refusal opens an *episode* in any mode, and the first success after it closes the episode (`episode.rs`). In
+//! between, one request at a time (a trial) tests whether the provider accepts requests again.
 //!
-//! A share below 1 is a share of the rate, so the interval is divided by it and gets longer.
+//! A share below 1 is a share of the rate: the interval is divided by it and gets longer.
 //!
 //! | mode | event | next mode | interval |
 //! |---|---|---|---|
@@ -50,12 +49,12 @@
 //! | any | a quota is used up, nobody says until when | stays | stays; an episode opens |
 //! | any | 5xx, reset, 404 | stays | stays |
 //!
-//! Why not halve and add as textbooks do: that costs a seventh of the goodput for ever. Here the
-//! bucket was empty when it refused, so what is accepted until it refuses again, over the time that
-//! took, *is* the limit. A refusal that lasts is a window, not a pace, and is mirrored (`window.rs`).
-//! Late answers are a limit too (`slowdown.rs`).
+//! Why not halve and add as textbooks do: that costs a seventh of the goodput for ever. Here the provider's bucket
+//! was empty when it refused, so the number accepted until the next refusal, divided by the time, *is* the limit. A
+//! refusal that lasts is a window, not a pace, and is mirrored (`window.rs`). Late answers are a limit too
+//! (`slowdown.rs`).
 //!
-//! Curves over time are evaluated only on a success, so an error can never speed us up.
+//! Only a success evaluates curves over time, so an error can never speed us up.
 
 mod batch;
 pub(crate) mod bucket;
@@ -76,23 +75,23 @@ pub(crate) use batch::Ordinary;
 use episode::Episode;
 use latency::Latency;
 use refusals::Refusals;
-pub(crate) use rest::Rest;
+pub(crate) use rest::IdleLaw;
 use slowdown::Drain;
 use tuning::Tuning;
 use window::Window;
 
-/// Where a key stands.
+/// Mode of the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Doubling, nothing known.
+    /// Doubling the rate; nothing is known.
     Search,
     /// Rising towards the limit.
     Climb,
     /// Just under the limit.
     Hold,
-    /// Trying whether the limit rose.
+    /// Testing whether the limit rose.
     Probe,
-    /// Waiting for late answers to come down.
+    /// Waiting for latency to fall.
     Drain,
 }
 
@@ -108,14 +107,14 @@ impl Mode {
     }
 }
 
-/// When the bucket was last known to be empty, and how fast we were.
+/// When the provider's bucket was last known to be empty, and our rate then.
 #[derive(Clone, Debug)]
 struct Count {
     /// The first send that was accepted after the last refusal, or the first of all; [`Time::NEVER`] before it.
     from: Time,
     /// The last refusal.
     refused: Option<Time>,
-    /// The rate at that time: if it has hardly changed since, the count is the limit.
+    /// The rate at that time: if it has hardly changed since, the count gives the limit.
     rate: f64,
 }
 
@@ -129,30 +128,31 @@ pub(crate) struct Law {
     mode: Mode,
     /// The measured limit per second; 0 while unknown.
     limit: f64,
-    /// Since when the present step lasts, and its successes.
+    /// Start of the current step, and its successes.
     since: Time,
     successes: u32,
-    /// Sends since then that were not refused. A request that failed for another reason was let in, too.
+    /// Sends since then that were not refused. A request that failed for another reason was admitted by the provider
+    /// too.
     accepted: u32,
     count: Count,
-    /// When the probe began, and what was accepted until then.
+    /// Start of the probe, and the number accepted until then.
     probe_from: Time,
     accepted_before_probe: u32,
     hold_s: f32,
-    /// Length of a step of a climb: longer where a refusal takes longer to pass.
+    /// Length of a step in Climb: longer where refusals last longer.
     step_s: f32,
-    /// How long the last refusal lasted.
+    /// Duration of the last refusal.
     lasted_s: f32,
     episode: Option<Episode>,
-    /// Sends so far, wrapping, and how many there were at the last cut: those are echoes of what
-    /// caused it. Counted, because two sends may carry the same time.
+    /// Sends so far, wrapping, and their number at the last cut: answers to those are echoes of its cause. Numbers,
+    /// because two sends may have the same time.
     sent: u32,
     sent_at_cut: u32,
-    /// Nothing is sent before: Retry-After, trials, bans.
+    /// Nothing is sent before this time: Retry-After, trials, bans.
     gate: Time,
     /// Refusals in a row that look like a ban.
     shut: u8,
-    /// The in-flight limit explains the refusals, so they do not slow the climb.
+    /// The in-flight limit explains the refusals, so they do not slow Climb down.
     is_free: bool,
     is_gentle: bool,
     drain: Drain,
@@ -164,21 +164,21 @@ pub(crate) struct Law {
 /// A throttle as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    /// Which send it answers.
+    /// The send that it answers.
     pub(crate) seq: u32,
     pub(crate) sent_at: Time,
-    /// How long the provider asks us to stay away.
+    /// The provider's Retry-After.
     pub(crate) retry_after: Option<u64>,
     /// The request tested a shorter window.
     pub(crate) early: bool,
-    /// Too many in flight explain it.
+    /// The number of requests in flight explains it.
     pub(crate) company: bool,
 }
 
 /// A success as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accepted {
-    /// Which send it answers.
+    /// The send that it answers.
     pub(crate) seq: u32,
     pub(crate) sent_at: Time,
     /// The request tested a shorter window.
@@ -217,13 +217,13 @@ impl Law {
         }
     }
 
-    /// The same for an account against which refusals are held.
-    pub(crate) fn careful(mut self) -> Self {
-        self.refusals = Refusals::careful(self.tuning);
+    /// The same for an account that is penalized for refusals.
+    pub(crate) fn conservative(mut self) -> Self {
+        self.refusals = Refusals::conservative(self.tuning);
         self
     }
 
-    /// The numbers that it goes by.
+    /// The numbers of the law.
     pub(crate) const fn tuning(&self) -> &'static Tuning {
         self.tuning
     }
@@ -249,12 +249,12 @@ impl Law {
         self.gate = self.gate.max(until);
     }
 
-    /// Whether requests go out one at a time: it is being tried whether the provider is open again.
+    /// Whether requests are sent one at a time, as trials.
     pub(crate) const fn is_trying(&self) -> bool {
         self.episode.is_some()
     }
 
-    /// Whether the account seems to be shut out.
+    /// Whether the account looks banned.
     pub(crate) const fn is_shut(&self) -> bool {
         self.shut >= self.tuning.shut_after
     }
@@ -268,7 +268,7 @@ impl Law {
         self.refusals.may_risk(now, self.tuning)
     }
 
-    /// Most requests in flight that answers in time would explain.
+    /// Maximum of requests in flight that timely answers would explain.
     pub(crate) fn in_flight_max(&self) -> u32 {
         self.latency.in_flight_max(self.rate(), self.tuning)
     }
@@ -282,7 +282,7 @@ impl Law {
         self.interval = interval.clamp(self.fastest, self.slowest());
     }
 
-    /// Goes to `rate` if that is faster.
+    /// Raises the rate to `rate` if that is faster.
     fn raise_to(&mut self, rate: f64) {
         if rate > self.rate() {
             self.set_rate(rate);
@@ -293,12 +293,12 @@ impl Law {
     fn cut(&mut self, factor: f64) {
         let before = self.interval;
         self.set_rate(self.rate() * factor);
-        // The pace of tries may be slower than any other.
+        // Trials may be slower than the slowest interval.
         self.interval = self.interval.max(before.saturating_add(1)).min(self.slowest().max(before));
         self.sent_at_cut = self.sent;
     }
 
-    /// Whether a request was sent after the last cut, and so is no echo of what caused it.
+    /// Whether a request was sent after the last cut, so that its answer is no echo of the cause.
     const fn is_after_cut(&self, seq: u32) -> bool {
         is_later(seq, self.sent_at_cut)
     }
@@ -314,7 +314,7 @@ impl Law {
         self.successes = 0;
     }
 
-    /// Books a send.
+    /// Counts a send.
     pub(crate) fn on_send(&mut self, now: Time, early: bool) {
         if self.count.from == Time::NEVER {
             self.count.from = now;
@@ -332,15 +332,15 @@ impl Law {
         self.on_lost(early);
     }
 
-    /// An answer that says nothing about limits.
+    /// An answer without information about limits.
     pub(crate) fn on_lost(&mut self, early: bool) {
         if early {
             self.window.on_lost();
         }
     }
 
-    /// A refusal without a reason: after a few in a row it looks like a ban. Where the provider says how long it
-    /// lasts, that closes the key and nothing else.
+    /// A refusal without a reason: a few in a row look like a ban. If the provider says how long it lasts, the gate
+    /// closes for that time and nothing else changes.
     pub(crate) fn on_forbidden(&mut self, is_ban: bool, says_when: bool, now: Time) {
         let Tuning { shut_after, shut_s, shut_doublings_max, .. } = *self.tuning;
         self.shut = if is_ban { self.shut.max(shut_after - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
@@ -350,9 +350,9 @@ impl Law {
         }
     }
 
-    /// The provider did what was asked: the only way to get faster.
+    /// The provider accepted a request: the only way to get faster.
     ///
-    /// Answers whether it slows down because answers come late.
+    /// Returns whether the law slows down because answers are late.
     pub(crate) fn on_success(&mut self, success: Accepted, now: Time) -> bool {
         self.refusals.on_accepted(1, self.tuning);
         self.shut = 0;
@@ -381,7 +381,7 @@ impl Law {
         if self.mode == Mode::Drain {
             return self.end_drain(now);
         }
-        // At the owner's ceiling there is nothing to grow to.
+        // At the ceiling the rate cannot grow.
         if success.sent_at >= self.since && self.interval > self.fastest {
             self.successes = self.successes.saturating_add(1);
             if self.is_used(now) {
@@ -390,14 +390,14 @@ impl Law {
         }
     }
 
-    /// Whether the rate is really used: whoever has less to do than it allows learns nothing about
-    /// the limit, and must not get faster by it. Answers lag behind sends by their latency.
+    /// Whether the caller uses the current rate: one that sends less learns nothing about the limit and must not get
+    /// faster. Answers lag behind sends by their latency.
     fn is_used(&self, now: Time) -> bool {
         let answered_s = seconds_between(self.since, now) - self.latency.base_s();
         f64::from(self.successes) >= self.tuning.used * self.rate() * answered_s
     }
 
-    /// One more success at the present rate, or some more.
+    /// One or more successes at the current rate.
     fn grow(&mut self, is_time_to_look: bool, now: Time) {
         let (rate, tuning) = (self.rate(), self.tuning);
         match self.mode {
@@ -424,7 +424,7 @@ impl Law {
         }
     }
 
-    /// Raises the rate by a step when the last one has lasted.
+    /// Raises the rate by a step when the current step has lasted long enough.
     fn step(&mut self, by: f64, now: Time) {
         let (rate, tuning) = (self.rate(), self.tuning);
         let is_useful = rate <= tuning.step_window_max * self.window.rate();
@@ -445,7 +445,7 @@ impl Law {
         }
     }
 
-    /// More was accepted since the bucket was empty than the limit lets through: it rose.
+    /// Whether the limit rose: more was accepted since the bucket was empty than the limit allows.
     fn has_risen(&self, now: Time) -> bool {
         let Tuning { risen_burst, risen_accepted, risen_rate, .. } = *self.tuning;
         let proven = f64::from(self.accepted.saturating_sub(risen_burst)) / self.counted_s(now);
@@ -456,7 +456,7 @@ impl Law {
         seconds_between(self.count.from.min(now), now)
     }
 
-    /// Sits down under a measured limit.
+    /// Goes to Hold under a measured limit.
     fn settle(&mut self, limit: f64, now: Time) {
         let Tuning { same_limit, hold_growth, hold_max_s, hold_moved_s, .. } = *self.tuning;
         let is_same = (limit - self.limit).abs() < same_limit * self.limit;
@@ -466,10 +466,10 @@ impl Law {
         self.enter(Mode::Hold, now);
     }
 
-    /// Starts from what a former run learned; the search is over, but it is only a start.
+    /// Starts from the rate of an earlier run, without Search; the rate is only a starting point.
     pub(crate) fn restore_rate(&mut self, interval: u64, limit: Option<f64>) {
         self.interval = interval.clamp(self.fastest, self.slowest());
-        // A limit far above the rate at which it was held is no measurement.
+        // A limit far above the rate at which it was held was not measured.
         let believed = self.tuning.restored_limit_max * self.rate();
         let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0 && *limit <= believed);
         self.limit = limit.unwrap_or(0.0);
@@ -477,8 +477,8 @@ impl Law {
         self.count.rate = self.rate();
     }
 
-    /// The former run has met the limit and not measured it yet: doubling would meet it again at once. The next
-    /// refusal is not the first one either, and must not be taken for the end of a search.
+    /// The earlier run met the limit and did not measure it: doubling would meet it again at once. So the next refusal
+    /// is not the first one and must not end Search.
     pub(crate) fn restore_contact(&mut self, now: Time) {
         if self.mode == Mode::Search {
             self.mode = Mode::Climb;

@@ -1,25 +1,24 @@
-//! Fastest-safe pacing for a provider whose rate limit nobody tells us.
+//! Fastest safe pacing for a provider with an undocumented rate limit.
 //!
-//! A [`Governor`] stands in front of one key: one provider and one account. It is asked before every
-//! request whether it may be sent, is told what came back, and finds from that how fast is safe. It
-//! starts slowly, looks for the limit from below, sits just under it, and notices when it moves.
+//! A [`Governor`] stands before one key: one provider and one account. The caller asks it before every request,
+//! reports every answer, and the governor finds from that which rate is safe. It starts slowly, looks for the limit
+//! from below, stays just under it, and notices when it moves.
 //!
-//! **It decides and never acts.** No clock, no sleep, no random numbers, no IO: `now` and the random
-//! bits are arguments, and the answer is an absolute time. So it runs under any runtime, or none,
-//! and a simulator can drive the very same type through an hour in milliseconds.
+//! **It decides and never acts.** No clock, no sleep, no random numbers, no IO: `now` and the random bits are
+//! arguments, and the answer is an absolute time. So it runs under any async runtime, or none, and a simulator drives
+//! the same type through an hour in milliseconds.
 //!
 //! # Why not a fixed sleep, or a token bucket
 //!
-//! Both need a number that nobody has. A fixed sleep is too slow for most providers and too fast for
-//! the rest. A token bucket with the documented limit breaks when the documentation is wrong, when
-//! the limit moves, or when there is a second one that is not documented. A back-off after each
-//! refusal finds no number at all: it is refused again and again, and some providers suspend
-//! accounts for that.
+//! Both need a number that nobody has. A fixed sleep is too slow for most providers and too fast for the rest. A
+//! token bucket with the documented limit breaks when the documentation is wrong, when the limit moves, or when there
+//! is a second, undocumented limit. Backoff after each refusal finds no number: it is refused again and again, and
+//! some providers suspend accounts for that.
 //!
 //! # A complete example
 //!
-//! A provider that allows five requests per second and says nothing but "no", met for ten minutes of
-//! virtual time:
+//! A provider that allows five requests per second and answers a bare 429 beyond that, for ten minutes of virtual
+//! time:
 //!
 //! ```
 //! use gleaner_governor::{Admission, Advice, Governor, Jitter, Outcome, Time, Verdict};
@@ -81,17 +80,17 @@
 //!     };
 //! }
 //!
-//! // 3,010 were possible for someone who knew the limit.
+//! // Best possible: 3,010.
 //! assert!(accepted > 2_500, "{accepted} accepted");
 //! assert!(refused < 30, "{refused} refused");
 //! ```
 //!
-//! With HTTP the outcome comes from a [`Classifier`]: [`DefaultClassifier`] knows statuses,
-//! `Retry-After` and the quota headers in use, and a closure around it knows a provider's habits.
+//! With HTTP the outcome comes from a [`Classifier`]: [`DefaultClassifier`] knows statuses, `Retry-After` and the
+//! common quota headers; a closure around it adds the special cases of a provider.
 //!
 //! # Which layer decides what
 //!
-//! [`Governor::poll_admit`] asks them in this order. Each answers at once; none waits.
+//! [`Governor::poll_admit`] asks them in this order. Each decides at once; none waits.
 //!
 //! | layer | question | when it says no |
 //! |---|---|---|
@@ -100,10 +99,10 @@
 //! | lane (`max_concurrency`) | may one more be in flight? | [`Admission::WaitForOutcome`] |
 //! | quota, window, gate, pacing | when? The *latest* of their times, never the sum | [`Admission::WaitUntil`], beyond the horizon [`Admission::Defer`] |
 //!
-//! [`Governor::on_outcome`] feeds quota, law, breaker and retry budget, and says whether to try
-//! again. A retry asks for admission like everything else.
+//! [`Governor::on_outcome`] updates quota, law, breaker and retry budget, and says whether to retry. A retry needs a
+//! new permit.
 //!
-//! # Four kinds of methods
+//! # Four groups of methods
 //!
 //! - **ask**: [`poll_admit`](Governor::poll_admit);
 //! - **tell**: [`on_outcome`](Governor::on_outcome), [`cancel`](Governor::cancel) for a request that
@@ -114,62 +113,60 @@
 //! - **remember**: [`learned`](Governor::learned) at the end of a run, [`restore`](Governor::restore)
 //!   at the start of the next.
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
 //! - A clock, a sleep, a thread, a random number, a file, a socket, an async runtime. A lint
 //!   (`clippy.toml` of this crate) rejects them.
-//! - `serde`. What outlives a run has a text form of its own ([`Learned`]).
-//! - URLs, bodies, ids and credentials: an [`Outcome`] has no place for them.
-//! - A way to turn a [`DeferReason`] into a [`PressureReason`]: stopping by our own budget must not
-//!   look like a provider under pressure.
-//! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. Who has thousands
-//!   of keys takes a [`keyed::Registry`], which has the same state and settings for each of them.
-//! - A setting that an owner has to make for the law. The owner sets one number, the ceiling
+//! - `serde`. The state kept between runs has its own text form ([`Learned`]).
+//! - URLs, bodies, ids and credentials: an [`Outcome`] has no field for them.
+//! - A way to turn a [`DeferReason`] into a [`PressureReason`]: a stop by our own budget must not look like pressure
+//!   from the provider.
+//! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. For thousands of keys there
+//!   is [`keyed::Registry`], with the same state and settings for each of them.
+//! - A setting that the law needs from the owner. The owner sets one number, the ceiling
 //!   ([`Config::ceiling_interval`]); the law's own numbers ([`Tuning`]) are for those who measure it.
 //!
 //! # Files
 //!
-//! - `config.rs`: what can be set for a key, each default with its reason; the same for one key and for many
-//! - `admission/state.rs`, `admission/state/memory.rs`: the state of one key and the one way through it: admission, send, outcome, advice; what
-//!   outlives it
-//! - `admission/governor.rs`, `admission/governor/`: the facade of one key: adds name, quotas, run budget and evidence to a state
-//! - `admission/permit.rs`: permits, answers, advice; permits that were lost are given up
-//! - `admission/lane.rs`: how many may be in flight, narrowed only on evidence
-//! - `admission/run_budget.rs`: the cap and the wall clock of one run
-//! - `law.rs`: the interval, and when it may change: search, climb, hold, probe; opens with the states and
-//!   transitions
+//! - `config.rs`: settings of a key, each default with its reason; the same for one key and for many
+//! - `admission/state.rs`, `admission/state/memory.rs`: state of one key and the path of a request: admission, send,
+//!   outcome, advice; saving and restoring it
+//! - `admission/governor.rs`, `admission/governor/`: facade of one key: adds name, quotas, run budget and transitions
+//!   to a state
+//! - `admission/permit.rs`: permits, answers, advice; expiry of lost permits
+//! - `admission/lane.rs`: limit on requests in flight, lowered only on evidence
+//! - `admission/run_budget.rs`: limits of one run on requests and time
+//! - `law.rs`: the interval and its changes: search, climb, hold, probe; opens with the states and transitions
 //! - `law/tuning.rs`: every number of the law: name, unit, range, reason; the lab sets any of them
-//! - `law/episode.rs`: from the first refusal to the first success after it: cuts, trials, what they measured
-//! - `law/slowdown.rs`: what to do about late answers
+//! - `law/episode.rs`: from the first refusal to the first success after it: cuts, trials, measurement
+//! - `law/slowdown.rs`: reaction to late answers
 //! - `law/window.rs`: a learned window, mirrored from our own sends, and the experiments that correct it
-//! - `law/send_log.rs`: when we sent, thinned out so that it stays bounded
-//! - `law/refusals.rs`: how many refusals may still be risked, and how many are fresh
-//! - `law/latency.rs`: what is ordinary, and when a row of answers is late
+//! - `law/send_log.rs`: times of our sends, thinned out so that it stays bounded
+//! - `law/refusals.rs`: refusal budget, and recent refusals
+//! - `law/latency.rs`: latency baseline, and rows of late answers
 //! - `law/gcra.rs`: when the next send is due
 //! - `law/pace.rs`, `law/bucket.rs`: the pace by strategy: the law, or a token bucket (AIMD, fixed)
-//! - `law/rest.rs`, `law/batch.rs`: the law of a key that nobody uses, and of one that is used so much that it hears
-//!   of requests by the dozen
-//! - `retry/backoff.rs`: the pause before a retry: full jitter
-//! - `retry/budget.rs`: how many retries a key may use
-//! - `retry/breaker.rs`, `retry/answer_window.rs`: when the circuit opens and closes, and the answers that it counts
-//! - `retry/circuit.rs`: the evidence of each transition
-//! - `signals/classify.rs`: from an HTTP answer to an outcome; the seam for a provider's habits
-//! - `signals/outcome.rs`: what an answer means: verdict, wait, quotas
-//! - `signals/quota.rs`: what the provider's own counts leave us
+//! - `law/rest.rs`, `law/batch.rs`: the law of an idle key, and of a key so busy that it gets its requests in batches
+//! - `retry/backoff.rs`: backoff before a retry: full jitter
+//! - `retry/budget.rs`: retry budget of a key
+//! - `retry/breaker.rs`, `retry/answer_window.rs`: circuit breaker, and the answers that it counts
+//! - `retry/circuit.rs`: circuit states and transitions
+//! - `signals/classify.rs`: turns an HTTP answer into an outcome; extension point for special providers
+//! - `signals/outcome.rs`: the outcome: verdict, wait, quotas
+//! - `signals/quota.rs`: quota that remains by the provider's headers
 //! - `signals/quota_headers.rs`, `signals/quota_fields.rs`: reads quota headers: all dialects; the structured IETF
 //!   fields `RateLimit` and `RateLimit-Policy`
-//! - `signals/retry_after.rs`: reads `Retry-After` and the spellings of time
+//! - `signals/retry_after.rs`: reads `Retry-After` and time formats
 //! - `reasons.rs`: `DeferReason`, `PressureReason` and `WaitReason`
-//! - `snapshot.rs`: what an operator may see
-//! - `warm_start.rs`: what is remembered between runs, and its text form
+//! - `snapshot.rs`: state for an operator
+//! - `warm_start.rs`: state kept between runs, and its text form
 //! - `time.rs`: `Time` (monotonic) and `WallTime` (calendar), integers
-//! - `keyed/registry.rs`, `keyed/shard.rs`, `keyed/hash.rs`: very many keys: found by name, put away, forgotten,
-//!   shown
-//! - `keyed/key.rs`, `keyed/active.rs`, `keyed/stats.rs`: one of them in its two forms: at rest, and a state in use
-//!   with its figures
+//! - `keyed/registry.rs`, `keyed/shard.rs`, `keyed/hash.rs`: very many keys: lookup, idle keys, eviction, snapshot
+//! - `keyed/key.rs`, `keyed/active.rs`, `keyed/stats.rs`: one of them in its two forms, idle and active, with its
+//!   figures
 //! - `keyed/fast_path.rs`: lock-free fast path of ordinary requests; the one lock-free part
 //! - `keyed/config.rs`, `keyed/domain.rs`, `keyed/feedback.rs`, `keyed/handle.rs`, `keyed/lookup.rs`,
-//!   `keyed/snapshot.rs`: settings of a registry; the one spelling of a host; what comes in and goes out
+//!   `keyed/snapshot.rs`: settings of a registry; normalized host names; input and output types
 
 #![warn(missing_docs)]
 
@@ -205,7 +202,7 @@ pub use snapshot::{BackoffReason, LastBackoff, Snapshot};
 pub use time::{Time, WallTime};
 pub use warm_start::{Learned, STALE_AFTER};
 
-/// The code of the crate's README, so that it cannot rot.
+/// Compiles the code of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,25 +1,25 @@
-//! Why a request was not sent: closed vocabularies, one for our own budgets and one for the provider's push-back.
+//! Reasons why a request was not sent: one type for our own budgets and one for pressure from the provider.
 //!
-//! Why two types: a planned stop must never arm the cooldown that protects a provider under
-//! pressure (D9). [`DeferReason`] and [`PressureReason`] do not convert into each other, so code
-//! that arms a cooldown takes a [`PressureReason`] and cannot be handed a budget.
+//! Why two types: a planned stop must never start the cooldown that protects a provider under pressure (D9).
+//! [`DeferReason`] and [`PressureReason`] do not convert into each other, so code that starts a cooldown takes a
+//! [`PressureReason`] and cannot be given a budget.
 
 use crate::time::Time;
 
-/// A planned stop by our own budget. Never a failure, never source pressure.
+/// A planned stop by our own budget. Never a failure, never pressure from the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeferReason {
     /// The run's cap on request attempts is reached.
     RequestCap,
-    /// The run's wall-clock envelope is over.
+    /// The run's time limit is reached.
     WallClock,
-    /// The retries of this run are used up.
+    /// The retry budget is used up.
     RetryBudget,
-    /// The retries of this one request are used up.
+    /// The attempts of this request are used up.
     Attempts,
     /// The circuit is open: the provider is known to be unhealthy.
     CircuitOpen,
-    /// The next permitted send lies beyond the horizon for which we are willing to sleep.
+    /// The next permitted send is later than the longest wait that we sleep.
     BeyondHorizon,
 }
 
@@ -38,17 +38,17 @@ impl DeferReason {
     }
 }
 
-/// The provider pushes back. The only thing that may arm a cooldown.
+/// Pressure from the provider. The only thing that may start a cooldown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PressureReason {
     /// The provider refused because of a rate limit.
     RateLimited,
-    /// The provider is overloaded or shut us out.
+    /// The provider is overloaded or banned us.
     UpstreamPressure,
 }
 
 impl PressureReason {
-    /// The stable name of the reason, as it is written on the wire.
+    /// The stable name, as on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,20 +58,20 @@ impl PressureReason {
     }
 }
 
-/// What a request has to wait for before it may be sent: the one reason that holds longest.
+/// Reason why a request waits: the one that lasts longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitReason {
-    /// The time between two sends at the present rate.
+    /// The interval at the current rate.
     Pacing,
-    /// The key is closed: the provider said for how long, or refused without a word.
+    /// The gate is closed: the provider sent a Retry-After, or refused without one.
     Gate,
-    /// A quota that the provider told is used up until it resets.
+    /// A quota shown by the provider is used up until its reset.
     Quota,
-    /// All places of a learned window are taken.
+    /// All slots of a learned window are taken.
     Window,
-    /// An answer to a request in flight has to come first.
+    /// A request in flight must be answered first.
     InFlight,
-    /// The circuit is open. Nobody waits for this; a request is deferred instead.
+    /// The circuit is open. Requests do not wait for it; they are deferred.
     Circuit,
 }
 
@@ -90,11 +90,11 @@ impl WaitReason {
     }
 }
 
-/// A deferral: why, and before when it is pointless to try again.
+/// A deferral: the reason, and the earliest time for another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deferral {
-    /// Why the request is not sent now.
+    /// Reason.
     pub reason: DeferReason,
-    /// The earliest time at which trying again makes sense; `None` when only a new run helps.
+    /// The earliest time at which another attempt makes sense; `None` when only a new run helps.
     pub not_before: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! What a failure leads to: the pause before a retry, how many retries there may be, and when the circuit opens.
+//! Reaction to failures: backoff before a retry, retry budget, circuit breaker.
 
 pub(crate) mod answer_window;
 pub(crate) mod backoff;

@@ -1,4 +1,4 @@
-//! What a provider says: status, Retry-After and quota headers, read into the few words that decide.
+//! Signals of the provider: status, Retry-After and quota headers, reduced to an outcome.
 
 pub(crate) mod classify;
 pub(crate) mod outcome;

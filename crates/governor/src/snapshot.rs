@@ -1,6 +1,6 @@
-//! What an operator may see of a governor: rates, reasons and times, and nothing about the account.
+//! State of a governor for an operator: rates, reasons and times, nothing about the account.
 //!
-//! A governor that opted out of pacing has no snapshot: an honest absence instead of a false zero.
+//! Without pacing there is no snapshot: no value instead of a false zero.
 
 use crate::reasons::WaitReason;
 use crate::time::Time;
@@ -9,15 +9,15 @@ use std::time::Duration;
 /// Why the rate was last lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackoffReason {
-    /// The provider refused without a word.
+    /// The provider refused without a Retry-After.
     Throttle,
-    /// The provider said how long to stay away.
+    /// The provider sent a Retry-After.
     RetryAfter,
-    /// Answers came late.
+    /// Answers were late.
     Latency,
-    /// A quota that the provider told is used up.
+    /// A quota shown by the provider is used up.
     Quota,
-    /// The account seems to be shut out.
+    /// The account looks banned.
     Ban,
 }
 
@@ -35,7 +35,7 @@ impl BackoffReason {
     }
 }
 
-/// The last time the rate was lowered, or the key closed.
+/// The last time the rate was lowered or the gate closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastBackoff {
     /// The interval it was lowered to.
@@ -49,38 +49,38 @@ pub struct LastBackoff {
 /// The state of a governor, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Present interval between two sends.
+    /// Current interval between two sends.
     pub interval: Duration,
     /// The owner's ceiling.
     pub ceiling_interval: Duration,
-    /// What the law is doing: `search`, `climb`, `hold`, `probe` or `drain`.
+    /// Mode of the law: `search`, `climb`, `hold`, `probe` or `drain`.
     pub mode: &'static str,
-    /// The limit that was measured, per second.
+    /// The measured limit per second.
     pub limit_per_s: Option<f64>,
-    /// The window that was learned: requests, and its length.
+    /// The learned window: requests and length.
     pub window: Option<(u32, Duration)>,
-    /// The last back-off.
+    /// The last backoff.
     pub last_backoff: Option<LastBackoff>,
-    /// When the next request may go out: the latest of all that have a say, and never their sum.
+    /// Earliest time of the next request: the latest of all times that apply, never their sum.
     pub next_allowed: Time,
-    /// The key is closed until then, if it is: a Retry-After ends exactly then.
+    /// End of a closed gate: exactly the end of a Retry-After.
     pub gate_until: Option<Time>,
     /// When the pace alone allows the next send, counted from the previous one.
     pub pace_slot: Time,
-    /// What a request would wait for now: the one reason that holds longest.
+    /// The reason why a request would wait now: the one that lasts longest.
     pub waits_for: Option<WaitReason>,
-    /// A Retry-After was kept and refused again, so the pace of tries is lowered.
+    /// The provider refused again after its Retry-After was kept, so trials are slower.
     pub retry_after_too_short: bool,
-    /// Refusals that may still be risked by probing.
+    /// Refusals left in the refusal budget.
     pub refusals_left: u32,
-    /// Requests in flight, and how many may be.
+    /// Requests in flight.
     pub in_flight: u16,
-    /// The present in-flight limit.
+    /// The current in-flight limit.
     pub in_flight_limit: u16,
 }
 
 impl Snapshot {
-    /// Present rate per minute.
+    /// Current rate per minute.
     #[must_use]
     pub fn rate_per_min(&self) -> f64 {
         60.0 / self.interval.as_secs_f64()

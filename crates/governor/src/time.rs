@@ -1,18 +1,17 @@
 //! Points in time as plain nanoseconds, so that a decision can be replayed and a trace printed.
 //!
-//! Why not `std::time::Instant`: it can only be made by reading a clock, which this crate never
-//! does. [`Time`] is monotonic and belongs to pacing; [`WallTime`] is the calendar and belongs to
-//! headers and to state that outlives the process. They do not convert into each other: whoever
-//! needs both passes both.
+//! Why not `std::time::Instant`: only a clock can create one, and this crate reads none. [`Time`] is monotonic and
+//! used for pacing; [`WallTime`] is the calendar and used for headers and saved state. They do not convert into each
+//! other: a function that needs both takes both.
 
 use std::time::Duration;
 
-/// Nanoseconds per second, the one unit everything in this crate is counted in.
+/// Nanoseconds per second; this crate counts in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds per millisecond.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
-/// A point on a monotonic clock: nanoseconds since an origin that the caller chose.
+/// A point on a monotonic clock: nanoseconds since an origin chosen by the caller.
 ///
 /// ```
 /// use gleaner_governor::Time;
@@ -42,7 +41,7 @@ impl Time {
         self.0
     }
 
-    /// Time that has passed since `earlier`; zero when `earlier` is in fact later.
+    /// Time that has passed since `earlier`; zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.nanos_since(earlier))
@@ -87,7 +86,7 @@ impl WallTime {
         self.0
     }
 
-    /// Time that has passed since `earlier`; zero when `earlier` is in fact later.
+    /// Time that has passed since `earlier`; zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -115,12 +114,12 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Seconds from `from` to `to`; never zero, since rates are counted per second.
+/// Seconds from `from` to `to`; never zero, because rates divide by it.
 pub(crate) fn seconds_between(from: Time, to: Time) -> f64 {
     (to.nanos_since(from) as f64 / SECOND as f64).max(1e-9)
 }
 
-/// Nanoseconds in `seconds`; saturates, and nonsense is zero.
+/// Nanoseconds in `seconds`; saturates, and NaN is zero.
 pub(crate) const fn nanos_in(seconds: f64) -> u64 {
     (seconds * SECOND as f64) as u64
 }

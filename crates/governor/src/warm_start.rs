@@ -1,31 +1,28 @@
-//! What a governor remembers between two runs.
+//! State of a governor that is kept between two runs.
 //!
-//! A learned rate is worth keeping for hours and dangerous after that, so it has a staleness guard.
-//! Gates, bans and strikes are kept until they expire, whatever the age of the rest: a restart must
-//! never clear a ban. The text form is one line of `key=value`, so that a person can read it; it
-//! holds rates and times and nothing about the account. Text that does not parse is no memory at
-//! all, never half of one.
+//! A learned rate is useful for hours and dangerous after that, so it expires. Gates, bans and strikes are kept until
+//! they end, at any age: a restart must never clear a ban. The text form is one line of `key=value`, readable by
+//! people; it holds rates and times and nothing about the account. Text that does not parse is ignored as a whole.
 
 use crate::time::WallTime;
 use std::fmt;
 use std::time::Duration;
 
-/// How long a learned rate is good for. Providers change limits by the day; six hours bridge the
-/// runs of one.
+/// Lifetime of a learned rate. Providers change limits by the day; six hours cover the runs of one day.
 pub const STALE_AFTER: Duration = Duration::from_secs(6 * 3600);
 /// Strikes kept.
 const STRIKES_KEPT: usize = 6;
 /// First word of the text form; the number is its version.
 const HEADER: &str = "gleaner-learned-1";
-/// Largest window that is believed: a thousand million requests.
+/// Largest window limit that is accepted: a thousand million requests.
 const WINDOW_LIMIT_MAX: u32 = 1_000_000_000;
 /// Longest text that is read: ten times the longest that is written.
 const TEXT_MAX: usize = 4096;
 
-/// What was learned about one key.
+/// Learned state of one key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learned {
-    /// When this was written down.
+    /// Time of recording.
     pub recorded_at: WallTime,
     /// The interval in use.
     pub interval: Duration,
@@ -33,18 +30,18 @@ pub struct Learned {
     pub limit_per_s: Option<f64>,
     /// The learned window: requests, and its length.
     pub window: Option<(u32, Duration)>,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     pub gate_until: Option<WallTime>,
     /// Refusals in a row that look like a ban.
     pub shut: u8,
-    /// How many refusals a careful key may still risk, less than none included.
+    /// Refusal budget of a conservative key; may be negative.
     pub credit: Option<f32>,
     /// The last refusals, newest first.
     pub(crate) strikes: [Option<WallTime>; STRIKES_KEPT],
 }
 
 impl Learned {
-    /// Nothing but an interval, for those who keep only that.
+    /// A record of an interval alone, for callers that keep only that.
     #[must_use]
     pub fn from_interval(interval: Duration, recorded_at: WallTime) -> Self {
         Self { recorded_at, interval, ..Self::default() }
@@ -61,7 +58,7 @@ impl Learned {
         }
     }
 
-    /// The same with the pace of `other`, if that is slower and still fresh: of two memories the more careful one.
+    /// The same with the pace of `other`, if that is slower and fresh.
     #[must_use]
     pub fn at_slower_pace(self, other: &Self, wall_now: WallTime) -> Self {
         if !other.is_fresh(wall_now) || other.interval <= self.interval {
@@ -70,13 +67,13 @@ impl Learned {
         Self { interval: other.interval, limit_per_s: other.limit_per_s, window: other.window, ..self }
     }
 
-    /// Whether the learned rate may still be used: neither too old nor from the future.
+    /// Whether the learned rate may be used: neither too old nor dated in the future.
     #[must_use]
     pub fn is_fresh(&self, wall_now: WallTime) -> bool {
         self.recorded_at <= wall_now && wall_now.since(self.recorded_at) <= STALE_AFTER
     }
 
-    /// Reads the text form. `None` when anything about it is wrong.
+    /// Parses the text form. `None` when anything is wrong with it.
     #[must_use]
     pub fn decode(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= TEXT_MAX)?;

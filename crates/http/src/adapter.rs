@@ -1,10 +1,9 @@
-//! What the adapters for other people's stacks share: the mark on a request that is governed, the report
-//! on its answer, and what an error says about the provider.
+//! Shared parts of middleware and layer: the mark on a governed request, the report on its answer, and the meaning of
+//! an error.
 //!
-//! Why a mark in the request and not only the task-local of `transport.rs`: the task-local knows nesting
-//! at one provider, and two layers in one stack may have been given two names. A mark travels with the
-//! request, so the inner layer sees it whatever it is called, and refuses before it waits. Never sends,
-//! never waits, and never reads a body.
+//! Why a mark in the request and not only the task-local of `transport.rs`: the task-local detects nesting at one
+//! provider, and two layers in one stack may have two names. A mark travels with the request, so the inner layer sees
+//! it under any name and refuses before it waits. Never sends, never waits, never reads a body.
 
 use crate::call_limits::CallLimits;
 use crate::causes::causes;
@@ -23,35 +22,35 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a call went, in the extensions of its response.
+/// Report on a call, in the extensions of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallReport {
-    /// How often it was sent.
+    /// Number of sends.
     pub attempts: u32,
-    /// How long it waited before its sends, all together.
+    /// Total wait before the sends.
     pub waited: Duration,
-    /// What the answer means.
+    /// Meaning of the answer.
     pub verdict: Verdict,
-    /// Why it was not sent again.
+    /// Why it was not retried.
     pub end: End,
 }
 
 impl CallReport {
-    pub(crate) fn of<T: Transport>(finished: &Finished<T>) -> Self {
+    pub(crate) fn from_finished<T: Transport>(finished: &Finished<T>) -> Self {
         let Finished { attempts, waited, end, verdict, .. } = finished;
         Self { attempts: *attempts, waited: *waited, verdict: *verdict, end: *end }
     }
 }
 
-/// An attempt was given up: it took longer than [`CallLimits::attempt_timeout`], counted from its send.
+/// An attempt took longer than [`CallLimits::attempt_timeout`], counted from its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no answer within {} ms of the send", .after.as_millis())]
 pub struct TimedOut {
-    /// After how long.
+    /// The timeout.
     pub after: Duration,
 }
 
-/// The mark in the extensions of a request that is governed.
+/// Marks a governed request in its extensions.
 #[derive(Clone, Debug)]
 pub(crate) struct GovernedBy(Arc<Key>);
 
@@ -67,7 +66,7 @@ impl GovernedBy {
     }
 }
 
-/// What the owner of a layer can set.
+/// Options of a layer.
 #[derive(Clone)]
 pub(crate) struct CallOptions {
     pub(crate) call_limits: CallLimits,
@@ -81,7 +80,7 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// The limits of one request: its own, where it brings one, or that of the layer.
+    /// The limits of one request: its own, or those of the layer.
     pub(crate) fn limits_of(&self, extensions: &Extensions) -> CallLimits {
         extensions.get().copied().unwrap_or(self.call_limits)
     }
@@ -93,7 +92,7 @@ impl CallOptions {
 
 gleaner_base::debug_only!(CallOptions, |it| call_limits = it.call_limits);
 
-/// A request, and its copy for the next attempt as long as there may be one.
+/// A request, and a copy for the next attempt while there may be one.
 #[derive(Debug)]
 pub(crate) struct Copies<R> {
     next: Option<R>,
@@ -106,7 +105,7 @@ impl<R> Copies<R> {
         Self { next: Some(request), method, left: call_limits.attempts.saturating_sub(1) }
     }
 
-    /// The request of this attempt. `copy` is not asked before the last one: a copy costs allocations.
+    /// The request of this attempt. `copy` is not called before the last attempt, because a copy allocates.
     pub(crate) fn take(&mut self, copy: impl FnOnce(&R) -> Option<R>) -> Option<R> {
         let request = self.next.take()?;
         if self.left > 0 {
@@ -129,12 +128,12 @@ impl<R> Copies<R> {
     }
 }
 
-/// What the failure of a send means for the governor.
+/// The meaning of a failed send for the governor.
 pub(crate) fn outcome_of_failure(error: &(dyn Error + 'static)) -> Outcome {
     if causes(error).any(is_untrusted_certificate) { untrusted_certificate() } else { network_error() }
 }
 
-/// Whether the provider can have seen a request that failed with `error`.
+/// Whether the provider may have seen a request that failed with `error`.
 pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> Failure {
     use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
     let never_connected = |cause: &(dyn Error + 'static)| {
@@ -144,14 +143,13 @@ pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> Failure {
     if causes(error).any(never_connected) { Failure::NotSent } else { Failure::Lost }
 }
 
-/// By its words and not by its type: the stack that we are put into may use another version of rustls
-/// than ours, or OpenSSL.
+/// Matches the text and not the type: the caller's stack may use another version of rustls, or OpenSSL.
 fn is_untrusted_certificate(cause: &(dyn Error + 'static)) -> bool {
     let text = cause.to_string();
     UNTRUSTED.iter().any(|words| text.contains(words))
 }
 
-/// As rustls and OpenSSL say it.
+/// Texts of rustls and OpenSSL.
 const UNTRUSTED: [&str; 2] = ["invalid peer certificate", "certificate verify failed"];
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The same client for programs without an async runtime.
+//! Blocking client for programs without an async runtime.
 //!
-//! It owns a small runtime: one thread that serves the sockets, while calls run on the threads of their
-//! callers. All of it is [`crate::client`]; nothing here decides anything. Inside an async runtime a call
-//! returns [`Error::BlockingInAsync`] instead of stopping the runtime.
+//! It owns a small runtime: one thread for the sockets, while calls run on the threads of their callers. All
+//! decisions are in [`crate::client`]. Inside an async runtime a call returns [`Error::BlockingInAsync`] instead of
+//! blocking the runtime.
 //!
 //! ```no_run
 //! use gleaner_http::blocking::Client;
@@ -24,7 +24,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A [`GovernedClient`] whose calls block. Cheap to clone, and made to be used by many threads.
+/// A [`GovernedClient`] whose calls block. Cheap to clone, and usable by many threads.
 #[derive(Clone, Debug)]
 pub struct Client {
     client: GovernedClient,
@@ -32,15 +32,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that needs nothing but the name of its provider.
+    /// A client with default settings for the provider `name`.
     ///
     /// # Errors
-    /// As [`GovernedClient::new`], and when no thread can be started.
+    /// See [`GovernedClient::new`]; also when no thread can be started.
     pub fn new(name: &str) -> Result<Self, Error> {
         Self::builder(name).build_blocking()
     }
 
-    /// A client with other settings; it ends with [`ClientBuilder::build_blocking`].
+    /// A builder for other settings; end it with [`ClientBuilder::build_blocking`].
     pub fn builder(name: &str) -> ClientBuilder {
         GovernedClient::builder(name)
     }
@@ -62,7 +62,7 @@ impl Client {
         client::RequestBuilder(self.client.request(method, url).0, self.engine.clone())
     }
 
-    /// The pages that begin with `request`; `ways` says how they follow each other.
+    /// Loads pages starting with `request`; `ways` selects the kind of paging.
     ///
     /// ```no_run
     /// # fn example(client: gleaner_http::blocking::Client) -> Result<(), gleaner_http::Error> {
@@ -82,11 +82,11 @@ impl Client {
     }
 }
 
-/// A request that is being written.
+/// A request under construction.
 pub type RequestBuilder = client::RequestBuilder<Engine>;
 
 impl RequestBuilder {
-    /// Sends it, and again while that helps and is safe.
+    /// Sends the request, and retries while that helps and is safe.
     ///
     /// # Errors
     /// As the asynchronous one, and inside an async runtime.
@@ -104,7 +104,7 @@ impl Response {
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors
-    /// When it cannot be read on.
+    /// The body cannot be read further.
     pub fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         self.engine.clone().run(self.next_chunk())
     }
@@ -112,7 +112,7 @@ impl Response {
     /// The whole body.
     ///
     /// # Errors
-    /// When it cannot be read to its end.
+    /// The body cannot be read to its end.
     pub fn bytes(self) -> Result<Bytes, Error> {
         let (response, engine) = self.driven_by(());
         engine.run(response.bytes())
@@ -121,7 +121,7 @@ impl Response {
     /// The whole body as UTF-8.
     ///
     /// # Errors
-    /// When it cannot be read to its end.
+    /// The body cannot be read to its end.
     pub fn text(self) -> Result<String, Error> {
         let (response, engine) = self.driven_by(());
         engine.run(response.text())
@@ -130,7 +130,7 @@ impl Response {
     /// The whole body as JSON.
     ///
     /// # Errors
-    /// When it cannot be read to its end, or is something else.
+    /// The body cannot be read to its end, or is not the expected JSON.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
         let (response, engine) = self.driven_by(());
         engine.run(response.json())
@@ -142,7 +142,7 @@ impl io::Read for Response {
         if buffer.is_empty() {
             return Ok(0);
         }
-        // A piece may be empty; only the end is the end.
+        // A piece may be empty without being the end.
         let mut piece = Bytes::new();
         while piece.is_empty() {
             match self.chunk().map_err(io::Error::other)? {
@@ -152,13 +152,13 @@ impl io::Read for Response {
         }
         let read = piece.split_to(buffer.len().min(piece.len()));
         buffer[..read.len()].copy_from_slice(&read);
-        // What the reader had no room for is the next piece.
+        // The rest of the piece comes with the next read.
         self.answer.body.front = piece;
         Ok(read.len())
     }
 }
 
-/// Pages that are being loaded. The iterator ends after the last page or the first error.
+/// An iterator over pages. It ends after the last page or the first error.
 #[derive(Debug)]
 pub struct Pages {
     pages: client::Pages,
@@ -185,13 +185,13 @@ pub struct Engine(Arc<Running>);
 
 #[derive(Debug)]
 struct Running {
-    /// Taken out when it is dropped, and not before.
+    /// `None` only after drop.
     runtime: Option<Runtime>,
 }
 
 impl Engine {
     pub(crate) fn start() -> Result<Self, Error> {
-        // The runtime panics where its thread cannot be started. Without one, calls drive it on their own threads.
+        // The runtime panics if its thread cannot be started. Without one, calls drive it on their own threads.
         let has_thread = std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok());
         Self::start_with(has_thread)
     }
@@ -209,7 +209,7 @@ impl Engine {
             return Err(Error::BlockingInAsync);
         }
         match &self.0.runtime {
-            // Not by its handle: that would not drive a runtime without a thread.
+            // Not through its handle: that would not drive a runtime without a thread.
             Some(runtime) => runtime.block_on(call),
             None => Err(Error::BlockingInAsync),
         }
@@ -217,8 +217,8 @@ impl Engine {
 }
 
 impl Drop for Running {
-    /// In the background: the last client may be dropped inside an async runtime, where waiting for the
-    /// threads would panic.
+    /// In the background: the last client may be dropped inside an async runtime, where waiting for the threads would
+    /// panic.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

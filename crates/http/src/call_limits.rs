@@ -1,29 +1,29 @@
-//! How long one caller is willing to wait, and how often it may be sent.
+//! Limits of one call: how long it may wait, and how often it may be sent.
 //!
-//! Why not one timeout around everything: a timeout that also covers the wait would end requests that
-//! were never sent and blame the provider for it. So each bound has its own start: `max_wait` from the
-//! call to the last send, `attempt_timeout` from a send to its answer, `deadline` over both.
+//! Why not one timeout around everything: a timeout that includes the wait would end requests that were never sent
+//! and blame the provider. So each limit has its own start: `max_wait` from the call to the last send,
+//! `attempt_timeout` from a send to its answer, `deadline` over both.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The bounds of one call.
+/// Limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Sends of this call, the first included. 1 is single-attempt mode: what is refused is refused,
-    /// the governor still learns, and the next call waits at the gate.
+    /// Sends of this call, the first included. 1: no retry; a refusal is returned, the governor still learns, and the
+    /// next call waits at the gate.
     pub attempts: u32,
-    /// How long one attempt may take from the moment it is sent.
+    /// Longest time of one attempt, counted from its send.
     pub attempt_timeout: Duration,
-    /// How long all waits together may take: no attempt is sent later than this after the call.
+    /// Longest total wait: no attempt is sent later than this after the call.
     pub max_wait: Option<Duration>,
     /// The end of the whole call, waits and attempts together.
     pub deadline: Option<Instant>,
 }
 
-/// A minute: longer than what load balancers on the way allow.
+/// One minute: longer than load balancers usually allow.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
-/// As many as the governor's backoff is made for: pauses of at most 1, 2 and 4 s.
+/// The number that the governor's backoff is made for: pauses of at most 1, 2 and 4 s.
 const ATTEMPTS: u32 = 4;
 
 impl Default for CallLimits {
@@ -48,9 +48,9 @@ impl CallLimits {
         }
     }
 
-    /// When an attempt that is sent at `now` is given up.
+    /// When an attempt sent at `now` times out.
     pub(crate) fn attempt_ends(&self, now: Instant) -> Instant {
-        // Whoever says "as long as it takes" still means an end: no request lasts a year.
+        // Even a huge timeout needs an end: no request lasts a year.
         let own = now.checked_add(self.attempt_timeout).unwrap_or_else(|| now + Duration::from_secs(365 * 86_400));
         self.deadline.map_or(own, |deadline| deadline.min(own))
     }

@@ -1,16 +1,16 @@
-//! What lies under an error: the chain of its causes, looked through once for everyone.
+//! The chain of causes of an error.
 //!
-//! Why not `Error::source` alone: an `io::Error` names the source of what it wraps and not the wrapped error
-//! itself, and that is where TLS and our own resolver put theirs.
+//! Why not `Error::source` alone: the source of an `io::Error` is the source of the error it wraps, not that error
+//! itself, and TLS and our resolver wrap theirs in it.
 
 use std::error::Error;
 use std::{io, iter};
 
-/// What lies under an error of ours.
+/// The cause of one of our errors.
 #[cfg(feature = "client")]
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Causes that are looked at: a stack of TLS, connector, client and two layers is 8 deep.
+/// Maximum depth: TLS, connector, client and two layers make 8.
 const CAUSES_MAX: usize = 32;
 
 /// The error and its causes, outermost first.

@@ -1,9 +1,9 @@
-//! [`GovernedClient`]: an HTTP client that finds a provider's limit and stays just under it.
+//! [`GovernedClient`]: an HTTP client that finds a provider's rate limit and stays just under it.
 //!
-//! reqwest does the wire: TLS with the certificates of the platform, and HTTP/2 where the provider speaks it.
-//! What would get in the way of the governor or of safety is done here instead: redirects, since
-//! every hop is a request and must not carry credentials to strangers; decoding, since a decompression
-//! bomb is recognised by both of its sizes; and retries.
+//! reqwest provides the connections: TLS with the platform's certificates, and HTTP/2 where available. This module
+//! replaces what would conflict with the governor or with safety: redirects, because every hop is a request and must
+//! not carry credentials to other hosts; decoding, because detecting a decompression bomb needs both sizes; and
+//! retries.
 //!
 //! | | default | why |
 //! |---|---|---|
@@ -13,10 +13,10 @@
 //! | size | 64 MiB decoded, 200 times the encoded size | an answer is kept in memory whole |
 //! | redirects | 10, public addresses only | |
 //!
-//! A proxy that the environment names (`HTTPS_PROXY` and the like) is used for the caller's own requests.
-//! Where a redirect leads to is asked directly, since a proxy would resolve its name out of our sight.
+//! The client uses a proxy from the environment (`HTTPS_PROXY` and the like) for the caller's own requests. It
+//! connects to redirect targets directly, because a proxy would resolve the name where we cannot check the address.
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
 //! - An option to skip the check of certificates, and a fall-back from https to http.
 //! - A sleep. The send governor has the only one.
@@ -28,21 +28,21 @@ mod defaults;
 mod error;
 mod link;
 mod paging;
-mod place;
 mod record_replay;
 mod redirect;
 mod request;
 mod response;
 pub(crate) mod send;
+mod shown_url;
 
 pub use crate::wire::{BodyEnd, BodyFault, RedirectFault, TransportKind};
 pub use builder::ClientBuilder;
 pub use error::{Error, RequestFault, Terminal, TerminalReason};
 pub use paging::{Pages, Paging, PagingFault, Slice};
-pub use place::Place;
 pub use record_replay::{Asked, NoReply, Player, Recorder, Reply};
 pub use request::{Deadline, RequestBuilder};
 pub use response::Response;
+pub use shown_url::ShownUrl;
 
 use crate::call_limits::CallLimits;
 use crate::governors::Governors;
@@ -59,8 +59,8 @@ use std::sync::{Arc, OnceLock};
 
 /// An HTTP client that finds a provider's rate limit and stays just under it.
 ///
-/// Cheap to clone. Two clients with the same name and credential share one governor: a provider counts
-/// accounts, not objects.
+/// Cheap to clone. Two clients with the same name and credential share one governor, because a provider counts per
+/// account.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), gleaner_http::Error> {
@@ -87,21 +87,21 @@ pub(crate) struct Inner {
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
-    /// How much of every body the classifier gets to see; of errors it sees more.
+    /// Bytes of every body that the classifier sees; it sees more of errors.
     peek_bytes: usize,
     record_replay: RecordReplay,
-    /// In place of all others when answers come from a recording.
+    /// Replaces all others when answers come from a recording.
     replay_governor: Option<SendGovernor>,
     roots: Vec<Vec<u8>>,
     wire: reqwest::Client,
-    /// Made when the first redirect leads to another origin: most clients never need it.
+    /// Created at the first redirect to another origin: most clients never need it.
     guarded_wire: OnceLock<reqwest::Client>,
 }
 
-/// An error says what it is in its first lines; 16 KiB leave room for a page of HTML around it.
+/// The first lines of an error say what it is; 16 KiB leave room for HTML around it.
 const PEEK_OF_ERRORS: usize = 16 * 1024;
 
-/// A function for each of these HTTP methods, beside the one for any.
+/// Defines a function for each of these HTTP methods.
 macro_rules! request_methods {
     ($($name:ident $method:ident),+) => {
         $(#[doc = concat!("A `", stringify!($method), "`.")]
@@ -113,7 +113,7 @@ macro_rules! request_methods {
 pub(crate) use request_methods;
 
 impl GovernedClient {
-    /// A client that needs nothing but the name of its provider.
+    /// A client with default settings for the provider `name`.
     ///
     /// ```
     /// use gleaner_http::GovernedClient;
@@ -128,7 +128,7 @@ impl GovernedClient {
     /// ```
     ///
     /// # Errors
-    /// When TLS cannot be set up, or when the key is governed with other settings already.
+    /// TLS cannot be set up, or the key is governed with other settings already.
     pub fn new(name: &str) -> Result<Self, Error> {
         Self::builder(name).build()
     }
@@ -138,7 +138,7 @@ impl GovernedClient {
         ClientBuilder::new(name)
     }
 
-    /// The send governor of this client's key: rate, waits and counts can be asked there.
+    /// The send governor of this client's key, with its rate, waits and counts.
     #[must_use]
     pub fn governor(&self) -> &SendGovernor {
         &self.inner.governor
@@ -151,20 +151,20 @@ impl GovernedClient {
         RequestBuilder::new(self.clone(), method, url.as_ref())
     }
 
-    /// The pages that begin with `request`, one slice at a time.
+    /// Loads pages starting with `request`, one slice at a time.
     pub fn pages(&self, request: RequestBuilder) -> Paging {
         Paging::new(self, request)
     }
 }
 
 impl Inner {
-    /// How much of the body of an answer the classifier gets to see.
+    /// Bytes of an answer's body that the classifier sees.
     fn peek_of(&self, status: StatusCode) -> usize {
         let is_error = status.is_client_error() || status.is_server_error();
         if is_error { self.peek_bytes.max(PEEK_OF_ERRORS) } else { self.peek_bytes }
     }
 
-    /// The connections for the caller's own requests, or those that reach public addresses only.
+    /// The connections for the caller's own requests, or those restricted to public addresses.
     fn wire(&self, must_be_public: bool) -> Result<&reqwest::Client, Error> {
         if !must_be_public {
             return Ok(&self.wire);

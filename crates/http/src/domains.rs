@@ -1,8 +1,8 @@
-//! Very many hosts at once: each its own pace, circuit and retry credit, in bounded memory.
+//! Very many hosts at once: each with its own pace, circuit and retry budget, in bounded memory.
 //!
-//! [`Domains`] drives a [`Registry`](gleaner_governor::keyed::Registry) with a clock: it waits where the registry
-//! only says until when, keeps callers of one host in the order in which they came, and remembers what was learned.
-//! A host that is slow, closed or dead delays nobody but its own callers. Never decides: that is the registry's.
+//! [`Domains`] drives a [`Registry`](gleaner_governor::keyed::Registry) with a clock: it waits until the time that
+//! the registry returns, queues the callers of one host in order of arrival, and saves what was learned. A slow,
+//! closed or dead host delays only its own callers. The registry makes all decisions.
 
 mod permit;
 #[cfg(feature = "metrics")]
@@ -30,18 +30,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use waiters::Waiters;
 
-/// How hosts are governed.
+/// Settings of [`Domains`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainSettings {
     /// The registry's own settings.
     pub config: RegistryConfig,
-    /// Most callers of one host that may wait; one more is refused at once. 10,000.
+    /// Maximum of waiting callers per host; one more is refused at once. 10,000.
     pub max_waiting: usize,
-    /// How often a snapshot goes to the log and to [`Domains::snapshots`]; `None`: never.
+    /// Interval of snapshots to the log and to [`Domains::snapshots`]; `None`: never.
     pub snapshot_every: Option<Duration>,
 }
 
-/// At the default ceiling the last of them waits 200 s.
+/// At the default ceiling the last one waits 200 s.
 const MAX_WAITING: usize = 10_000;
 
 impl Default for DomainSettings {
@@ -53,10 +53,10 @@ impl Default for DomainSettings {
 /// Why there is no permit for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcquireError {
-    /// The text names no host.
+    /// The text is not a host.
     #[error(transparent)]
     Domain(#[from] DomainError),
-    /// There is no room for another host.
+    /// Host limit reached.
     #[error(transparent)]
     Full(#[from] Full),
     /// The host may not be asked now, or not soon enough.
@@ -64,21 +64,21 @@ pub enum AcquireError {
     Refused(#[from] Refused),
 }
 
-/// Why hosts cannot be governed.
+/// Why [`Domains`] cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum DomainsError {
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// `snapshot_every` is zero.
-    #[error("snapshot_every is zero; leave it out for never")]
+    #[error("snapshot_every is zero; leave it out to disable snapshots")]
     SnapshotEvery,
-    /// What was learned cannot be read or written.
+    /// The file of learned state cannot be read or written.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// Hosts, each with its own governor. Cheap to clone: all clones are the same hosts.
+/// Hosts, each with its own governor. Cheap to clone: all clones share the hosts.
 #[derive(Clone)]
 pub struct Domains {
     inner: Arc<Inner>,
@@ -94,18 +94,18 @@ struct Inner {
 }
 
 impl Domains {
-    /// Hosts that are forgotten when the process ends.
+    /// Hosts whose learned state is dropped when the process ends.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// A setting is invalid.
     pub fn new(settings: DomainSettings) -> Result<Self, DomainsError> {
         Self::with(settings, None)
     }
 
-    /// Hosts of which `file` remembers what was learned, also when the process is killed.
+    /// Hosts whose learned state is kept in `file`, also when the process is killed.
     ///
     /// # Errors
-    /// When a setting makes no sense, or the file cannot be read or written.
+    /// A setting is invalid, or the file cannot be read or written.
     pub fn remembering(settings: DomainSettings, file: &Path) -> Result<Self, DomainsError> {
         let (remembered, learned) = Remembered::open(file, settings.config.keys_max)?;
         let domains = Self::with(settings, Some(remembered))?;
@@ -127,25 +127,25 @@ impl Domains {
         Ok(Self { inner: Arc::new(Inner { registry, clock, max_waiting, snapshot_every, remembered, shown }) })
     }
 
-    /// The handle of a host, given as a host, a host with a port, or a URL. Whoever asks it often keeps it; as long as
-    /// it is kept, the host is not forgotten.
+    /// The handle of a host, given as a host, a host with a port, or a URL. Callers that use a host often keep it;
+    /// the host is not dropped while a handle exists.
     ///
     /// # Errors
-    /// When the text names no host, or there is no room for another.
+    /// The text is not a host, or the host limit is reached.
     pub fn handle(&self, text: &str) -> Result<DomainHandle, AcquireError> {
         Ok(self.handle_of(&domain_of(text)?)?)
     }
 
-    /// The same for a host that was read before.
+    /// The same for a parsed host.
     ///
     /// # Errors
-    /// When there is no room for another.
+    /// The host limit is reached.
     pub fn handle_of(&self, domain: &Domain) -> Result<DomainHandle, Full> {
         let handle = self.inner.registry.handle(domain, self.inner.clock.now())?;
         Ok(DomainHandle::new(Arc::clone(&self.inner), handle))
     }
 
-    /// The clock of these hosts, for a scheduler that waits in its own way ([`DomainHandle::try_acquire`]).
+    /// The clock, for a scheduler that waits by itself ([`DomainHandle::try_acquire`]).
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.inner.clock
@@ -154,13 +154,13 @@ impl Domains {
     /// Waits until a request may be sent to a host.
     ///
     /// # Errors
-    /// When the host may not be asked at all, or not within the caller's limits.
+    /// The host may not be asked at all, or not within the caller's limits.
     pub async fn acquire(&self, text: &str, call_limits: &CallLimits) -> Result<DomainPermit, AcquireError> {
         self.handle(text)?.acquire(call_limits).await
     }
 
-    /// When a request may be sent again whose answer came and whose body broke off; `attempt` is counted from 0. `None`
-    /// when its attempts are used up. No retry budget pays for it: the host has answered.
+    /// When to retry a request whose body was cut off after its answer; `attempt` counts from 0. `None` when its
+    /// attempts are used up. It costs no retry budget, because the host has answered.
     #[must_use]
     pub fn retry_lost_body(&self, attempt: u32) -> Option<Time> {
         let backoff = self.inner.registry.config().key.backoff;
@@ -168,43 +168,43 @@ impl Domains {
         (attempt + 1 < backoff.attempts).then(|| self.inner.clock.now() + longest.mul_f64(fastrand::f64()))
     }
 
-    /// How all hosts are, with the `top` ones that are used most; no more than the settings allow.
+    /// State of all hosts, with the `top` most used ones, up to the limit in the settings.
     #[must_use]
     pub fn snapshot(&self, top: usize) -> Snapshot {
         self.inner.registry.snapshot(top, self.inner.clock.now())
     }
 
-    /// The snapshots that are made every `snapshot_every`; only the last one is kept for a reader who is late.
+    /// The snapshots taken every `snapshot_every`; a slow reader gets only the last one.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.inner.shown.subscribe()
     }
 
-    /// Hosts that are known.
+    /// Number of hosts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.registry.len()
     }
 
-    /// Whether no host is known.
+    /// Whether there are no hosts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.registry.is_empty()
     }
 
-    /// Writes down what was learned about every host, on this thread. For the end of a program.
+    /// Saves the learned state of every host, on this thread. For the end of a program.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn save(&self) -> io::Result<()> {
         self.inner.save()
     }
 }
 
-/// The one spelling of the host that `text` names, a URL or a host. Names that are not ASCII are translated (IDNA).
+/// The normalized host of `text`, a URL or a host. Non-ASCII names are translated (IDNA).
 ///
 /// # Errors
-/// When it names no host.
+/// The text is not a host.
 pub fn domain_of(text: &str) -> Result<Domain, DomainError> {
     Domain::parse_with(text, |host| idna::domain_to_ascii(host).ok())
 }

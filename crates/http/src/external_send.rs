@@ -1,14 +1,14 @@
-//! Requests that somebody else's sockets carry: those of a page in a browser, or of another program.
+//! Governed requests that another program sends, such as a page in a browser.
 //!
-//! Why it exists: the owner's session may be in a browser and nowhere else. Such a request is governed like
-//! any other all the same: the same queue, the same one wait, the same classifier, and a retry that asks for
-//! admission again. Only how it is sent once is the caller's, and blocks. Never follows redirects, keeps
-//! cookies or decodes bodies: whoever sends does that.
+//! Why it exists: the owner's session may exist only in a browser. Such a request is governed like any other: the
+//! same queue, the same single wait, the same classifier, and a retry needs a new permit. Only the send itself is the
+//! caller's, and it blocks. This module never follows redirects, stores cookies or decodes bodies: the sender does
+//! that.
 
 use crate::blocking::Engine;
 use crate::call_limits::CallLimits;
 use crate::client::send::final_refusal;
-use crate::client::{Error, Place, Terminal, TransportKind};
+use crate::client::{Error, ShownUrl, Terminal, TransportKind};
 use crate::headers::Headers;
 use crate::retry::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
@@ -24,34 +24,34 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// What came back.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
-    /// The headers that whoever sent it may see.
+    /// The headers that the sender may see.
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
-    /// By when the provider had the request, at the latest, as far as whoever sent it can tell. `None`: as soon as it
-    /// was to be sent.
+    /// The latest time at which the provider had the request, as far as the sender knows. `None`: the time of the
+    /// send.
     pub arrived: Option<std::time::Instant>,
 }
 
-/// Why nothing came back.
+/// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {
-    /// The provider has not seen it.
+    /// The provider has not seen the request.
     NotSent,
-    /// Anything may have happened to it.
+    /// The provider may have seen the request.
     Lost,
-    /// Not within the time that it was given.
+    /// No answer within the time limit.
     TimedOut,
-    /// Asking again would be in vain: what sends is gone, or cannot take the answer.
+    /// A retry cannot help: the sender is gone, or cannot take the answer.
     InVain,
 }
 
-/// A governed way to a provider that has no sockets of its own. Cheap to clone.
+/// Governs requests to a provider that another program sends. Cheap to clone.
 #[derive(Clone)]
 pub struct ExternalSender {
     name: Box<str>,
@@ -64,10 +64,10 @@ pub struct ExternalSender {
 gleaner_base::debug_only!(ExternalSender, |it| governor = it.governor);
 
 impl ExternalSender {
-    /// A way to the provider of this name, governed by `governor`.
+    /// Governs requests to the provider `name` by `governor`.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// No thread can be started.
     pub fn new(name: &str, governor: SendGovernor) -> Result<Self, Error> {
         let classifier = Arc::new(DefaultClassifier::new());
         Ok(Self {
@@ -79,7 +79,7 @@ impl ExternalSender {
         })
     }
 
-    /// The same with other bounds of one call.
+    /// The same with other limits per call.
     #[must_use]
     pub const fn call_limits(mut self, call_limits: CallLimits) -> Self {
         self.call_limits = call_limits;
@@ -92,30 +92,30 @@ impl ExternalSender {
         &self.governor
     }
 
-    /// Sends a request with `send`, and again while that helps and is safe. `send` is told how long it may take; it
-    /// must not wait for anything but the provider.
+    /// Sends a request with `send`, and retries while that helps and is safe. `send` gets the time limit; it must not
+    /// wait for anything but the provider.
     ///
     /// # Errors
-    /// When it was not sent, has no answer, or was answered with an error (400 and above).
+    /// It was not sent, has no answer, or the answer has an error status (400 and above).
     pub fn send<S>(&self, method: &Method, url: &Url, send: S) -> Result<Reply, Error>
     where
         S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
     {
-        let mut errand = Errand {
+        let mut request = ExternalRequest {
             send: Arc::new(send),
             classifier: self.classifier.as_ref(),
             repeatable: Repeatable::new(method, true),
             ends: None,
         };
-        let finished = self.engine.run(async { Ok(self.governor.run(&self.call_limits, &mut errand).await?) })?;
+        let finished = self.engine.run(async { Ok(self.governor.run(&self.call_limits, &mut request).await?) })?;
         self.conclude(url, finished)
     }
 
-    fn conclude<S>(&self, url: &Url, finished: Finished<Errand<'_, S>>) -> Result<Reply, Error>
+    fn conclude<S>(&self, url: &Url, finished: Finished<ExternalRequest<'_, S>>) -> Result<Reply, Error>
     where
         S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
     {
-        let (place, deferred) = (Place::of(url), finished.end.deferral());
+        let (place, deferred) = (ShownUrl::new(url), finished.end.deferral());
         let reply = match finished.result {
             Ok(reply) => reply,
             Err(no_reply) => {
@@ -139,22 +139,22 @@ impl ExternalSender {
     }
 }
 
-/// One request on its way.
-struct Errand<'a, S> {
+/// One request being sent.
+struct ExternalRequest<'a, S> {
     send: Arc<S>,
     classifier: &'a (dyn Classifier + Send + Sync),
     repeatable: Repeatable,
-    /// When the attempt that is being sent is given up.
+    /// When the current attempt times out.
     ends: Option<Instant>,
 }
 
-impl<S> Transport for Errand<'_, S>
+impl<S> Transport for ExternalRequest<'_, S>
 where
     S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
 {
     type Answer = Reply;
     type Failure = NoReply;
-    /// What sends it knows nothing of governors.
+    /// The sender knows no governors.
     const IS_LAST_HOP: bool = true;
 
     fn on_attempt(&mut self, ends: Instant) {
@@ -167,7 +167,7 @@ where
         match tokio::task::spawn_blocking(move || send(limit)).await {
             Ok(result) => result,
             Err(error) => match error.try_into_panic() {
-                // The caller's code panicked, and the caller shall hear of it.
+                // Passes on a panic of the caller's code.
                 Ok(panic) => resume_unwind(panic),
                 Err(_cancelled) => Err(NoReply::Lost),
             },
@@ -178,7 +178,7 @@ where
         match result {
             Ok(reply) => reply.arrived.map(Instant::from_std),
             Err(NoReply::NotSent) => None,
-            // What was not heard of again may have left at any time until now.
+            // A request without an answer may have left at any time until now.
             Err(NoReply::Lost | NoReply::TimedOut | NoReply::InVain) => Some(Instant::now()),
         }
     }
@@ -192,7 +192,7 @@ where
             Ok(reply) => {
                 let headers = Headers(&reply.headers);
                 let view = ResponseView::new(reply.status.as_u16(), &headers);
-                // As of the client's answers: only errors say something in their body.
+                // As for the client's answers: only errors have a meaning in their body.
                 let is_error = reply.status.is_client_error() || reply.status.is_server_error();
                 let view = if is_error { view.with_body(&reply.body) } else { view };
                 self.classifier.classify(&view, wall_now)

@@ -1,5 +1,5 @@
-//! Counts of one key, for people and for Prometheus. Bounded: counters, a ring of waits, a ring of
-//! circuit changes.
+//! Counters of one key, for people and for Prometheus. Bounded: counters, a ring of waits, a ring of circuit
+//! transitions.
 
 use gleaner_governor::{CircuitTransition, Time, Verdict, WaitReason};
 use std::collections::VecDeque;
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 /// Waits kept for the quantile: enough for a 95th percentile that one outlier does not move.
 const WAITS_KEPT: usize = 256;
-/// Circuit changes kept until somebody asks: a circuit that stays open for its minute changes at most
-/// twice in it, so this is some minutes of evidence.
+/// Circuit transitions kept until they are read: an open circuit changes at most twice a minute, so this covers some
+/// minutes.
 const TRANSITIONS_KEPT: usize = 16;
 
-/// What happened at one key so far.
+/// Counters of one key.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Attempts that went out.
+    /// Attempts sent.
     pub(crate) sent: u64,
-    /// Answers that said "too fast", or shut us out.
+    /// Answers that said "too fast" or banned us.
     pub(crate) rejected: u64,
-    /// Attempts that repeated one before.
+    /// Retries.
     pub(crate) retried: u64,
     /// Answers by meaning: success, rejected, server error or none, permanent.
     pub(crate) answers: [u64; 4],
     /// Callers that pause before a retry now.
     pub(crate) pausing: usize,
-    /// When the last pause before a retry ends that was begun; long over when nobody pauses.
+    /// End of the latest pause before a retry; in the past when nobody pauses.
     pub(crate) pause_ends: Time,
-    /// Whether a refusal is the reason for that pause, and not an error.
+    /// Whether that pause follows a refusal, not an error.
     pub(crate) pause_is_refusal: bool,
-    /// Times that what was learned could not be written down.
+    /// Failures to save the learned state.
     pub(crate) memory_errors: u64,
     /// The last waits, in milliseconds.
     waits: VecDeque<u32>,
-    /// Waits, and their sum, by what they were for.
+    /// Number and sum of waits by reason.
     pub(crate) waited: [(u64, Duration); WAIT_REASONS.len()],
     pub(crate) transitions: VecDeque<CircuitTransition>,
 }
 
-/// What a wait can be for, in the order of [`Figures::waited`].
+/// Reasons of a wait, in the order of [`Figures::waited`].
 pub(crate) const WAIT_REASONS: [&str; 7] = ["queue", "pacing", "gate", "quota", "window", "in_flight", "circuit"];
 /// The meanings of [`Figures::answers`].
 #[cfg(feature = "metrics")]
@@ -60,7 +60,7 @@ impl Figures {
     }
 
     pub(crate) fn on_wait(&mut self, waited: Duration, reason: Option<WaitReason>) {
-        // Without a reason it was only the queue.
+        // Without a reason it waited only in the queue.
         let name = reason.map_or(WAIT_REASONS[0], WaitReason::as_str);
         let place = WAIT_REASONS.iter().position(|known| *known == name).unwrap_or_default();
         let (count, sum) = &mut self.waited[place];

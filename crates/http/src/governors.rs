@@ -1,8 +1,8 @@
-//! All send governors of a process, by key: whoever asks for the same key gets the same one.
+//! All send governors of a process, by key: the same key gives the same governor.
 //!
-//! Why a registry and not a governor per client: the provider counts by account, not by the object that
-//! a program happens to have made. [`Governors::global`] is what clients use unless they are given
-//! another. Never shares across processes; a sidecar does that.
+//! Why a registry and not a governor per client: the provider counts per account, not per object in a program.
+//! Clients use [`Governors::global`] unless they are given another. Never shared across processes; a sidecar does
+//! that.
 
 use crate::key::{Key, Secret};
 use crate::memory::{Memory, MemoryError};
@@ -13,30 +13,31 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most keys of one registry: a person's or a company's accounts, not the web. A key takes some two
-/// kilobytes, so this is 20 MB.
+/// Maximum of keys in one registry: a person's or a company's accounts, not the web. A key takes about two kilobytes,
+/// so this is 20 MB.
 pub const KEYS_MAX: usize = 10_000;
 
-/// How one key is governed.
+/// Settings of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The governor's own settings; the owner's number is its `ceiling_interval`.
+    /// The governor's settings; the owner's number is `ceiling_interval`.
     pub config: Config,
-    /// Most callers that may wait; one more is refused at once.
+    /// Maximum of waiting callers; one more is refused at once.
     pub max_waiting: usize,
-    /// Noise against marching in step: a request goes out up to so much after it was asked for. It is one of the
-    /// times of which the latest counts, so it is never added to the pace and never slows it down. Zero: none.
+    /// Random delay against synchronized clients: a request leaves up to this long after it was requested. The delay
+    /// is one of the times of which the latest counts, so it is never added to the pace and never slows it down.
+    /// Zero: none.
     pub launch_jitter: Duration,
 }
 
-/// In flight at most, unless set: what hides a latency of 300 ms at the default ceiling of 50 per
-/// second. A provider that allows fewer at a time is found out by the lane.
+/// Default maximum of requests in flight: enough to hide a latency of 300 ms at the default ceiling of 50 per second.
+/// The lane finds lower limits of a provider.
 const MAX_CONCURRENCY: u16 = 16;
-/// Callers that may wait, unless set: at the default ceiling the last of them waits 200 s.
+/// Default maximum of waiting callers: at the default ceiling the last one waits 200 s.
 const MAX_WAITING: usize = 10_000;
 
-/// Answers before the circuit may open, unless set. Behind one key there are many routes: with five, the
-/// four attempts of one request to a broken route would close all others.
+/// Default minimum of answers before the circuit may open. One key has many routes: with five, the four attempts of
+/// one request to a broken route would close all others.
 const THROUGHPUT_MIN: u16 = 10;
 
 impl Default for Settings {
@@ -50,15 +51,15 @@ impl Default for Settings {
 /// Why there is no governor for a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Somebody else in this process governs it otherwise, and one of the two would be ignored. Holds which key.
+    /// The key is already governed with other settings in this process. Holds the key.
     #[error("{0} is already governed with other settings; give all its clients the same, or another name")]
     OtherSettings(Key),
-    /// There are too many, and all are in use. Holds which key.
-    #[error("{KEYS_MAX} keys are in use; {0} would be one more")]
+    /// Key limit reached, and all keys are in use. Holds the key.
+    #[error("key limit reached: all {KEYS_MAX} keys are in use; no room for {0}")]
     TooMany(Key),
 }
 
-/// Send governors by key. Cheap to clone: all clones are the same registry.
+/// Send governors by key. Cheap to clone: all clones share the registry.
 #[derive(Clone, Debug)]
 pub struct Governors {
     inner: Arc<Inner>,
@@ -78,16 +79,16 @@ impl Default for Governors {
 }
 
 impl Governors {
-    /// An empty registry that forgets everything when the process ends.
+    /// An empty registry whose learned state is dropped when the process ends.
     #[must_use]
     pub fn new() -> Self {
         Self::with(Secret::random(), None)
     }
 
-    /// A registry that remembers in `folder` what it learned, also when the process is killed.
+    /// A registry that keeps its learned state in `folder`, also when the process is killed.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or written.
+    /// The folder cannot be created, read or written.
     pub fn remembering(folder: &Path) -> Result<Self, MemoryError> {
         let (memory, secret) = Memory::open(folder)?;
         Ok(Self::with(secret, Some(memory)))
@@ -104,7 +105,7 @@ impl Governors {
         &GLOBAL
     }
 
-    /// The key of `provider` and a credential, which is hashed and not kept.
+    /// The key of `provider` and a credential, which is hashed and not stored.
     #[must_use]
     pub fn key(&self, provider: &str, credential: Option<&[u8]>) -> Key {
         match credential {
@@ -113,10 +114,10 @@ impl Governors {
         }
     }
 
-    /// The send governor of `key`, which is made if nobody has asked for it before.
+    /// The send governor of `key`; created if it is new.
     ///
     /// # Errors
-    /// When it is governed with other settings already, or when there are too many keys.
+    /// The key is governed with other settings, or the key limit is reached.
     pub fn governor(&self, key: &Key, settings: &Settings) -> Result<SendGovernor, KeyError> {
         let mut keys = self.lock();
         if let Some(known) = keys.get(key) {
@@ -126,7 +127,7 @@ impl Governors {
             return Ok(known.clone());
         }
         if keys.len() >= KEYS_MAX {
-            // Rare and linear: only idle keys that owe nothing to their provider may go.
+            // Rare and linear: only idle keys without a gate or an open circuit may go.
             keys.retain(|_, governor| {
                 let is_idle = governor.is_idle();
                 if is_idle {
@@ -144,16 +145,16 @@ impl Governors {
         Ok(governor)
     }
 
-    /// The send governor of `key` as it is, whatever its settings; made with `settings` if nobody has asked for it before.
+    /// The send governor of `key` with its existing settings; created with `settings` if it is new.
     ///
     /// # Errors
-    /// When there are too many keys.
+    /// The key limit is reached.
     pub fn known_or(&self, key: &Key, settings: &Settings) -> Result<SendGovernor, KeyError> {
         let known = self.lock().get(key).cloned();
         known.map_or_else(|| self.governor(key, settings), Ok)
     }
 
-    /// All of them, in the order of their keys.
+    /// All governors, sorted by key.
     #[must_use]
     pub fn all(&self) -> Vec<SendGovernor> {
         let mut all: Vec<_> = self.lock().values().cloned().collect();
@@ -161,8 +162,8 @@ impl Governors {
         all
     }
 
-    /// Writes down what was learned about every key, on this thread. A registry that remembers does so
-    /// by itself while it is used; this is for the end of a program.
+    /// Saves the learned state of every key, on this thread. A registry with a folder saves while it is used; this is
+    /// for the end of a program.
     pub fn save(&self) {
         self.all().iter().for_each(SendGovernor::save);
     }

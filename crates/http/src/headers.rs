@@ -1,4 +1,4 @@
-//! Lets the governor's classifier read the headers of the `http` crate, without a copy of them.
+//! Adapts the headers of the `http` crate for the governor's classifier, without a copy.
 
 use gleaner_governor::HeaderSource;
 use http::HeaderMap;
@@ -7,8 +7,8 @@ use http::HeaderMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Headers<'a>(pub &'a HeaderMap);
 
-/// Up to so many headers, looking at each is faster than to check and hash a name: a classifier asks for
-/// some twenty names that most answers do not have.
+/// Up to this many headers a linear scan is faster than hashing: a classifier asks for some twenty names that most
+/// answers do not have.
 const FEW: usize = 12;
 
 /// Whether there is a header of this name.
@@ -30,7 +30,7 @@ impl HeaderSource for Headers<'_> {
 
     fn may_name(&self, part: &str) -> bool {
         let Some((&first, rest)) = part.as_bytes().split_first() else { return true };
-        // Looking at one byte first, and only where the part has room: most places of most names fail there.
+        // Compares one byte first, and only where the part fits: most comparisons fail there.
         let names_it = |name: &[u8]| {
             let places = name.len().saturating_sub(rest.len());
             name[..places].iter().enumerate().any(|(at, &byte)| byte == first && name[at + 1..].starts_with(rest))

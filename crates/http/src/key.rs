@@ -1,12 +1,11 @@
-//! Whose limit it is: a provider, and the credential that the provider counts by.
+//! Key: a provider, and the credential that it counts requests by.
 //!
-//! A credential is kept as a keyed hash and never as itself, so a key may be printed, logged and used
-//! as a file name. The hash is keyed with a secret of its own (`governors.rs`), so that somebody who
-//! reads a key cannot try tokens against it.
+//! A credential is stored as a keyed hash only, so a key may be printed, logged and used as a file name. The secret
+//! of the hash (`governors.rs`) keeps a reader of a key from testing tokens against it.
 
 use std::fmt;
 
-/// A provider, and the credential that its limit is counted by.
+/// A provider, and the credential that it counts requests by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     provider: Box<str>,
@@ -17,13 +16,13 @@ pub struct Key {
 type Fingerprint = [u8; 8];
 
 impl Key {
-    /// The key of everyone who asks `provider` without a credential, or with the only one there is.
+    /// The key for requests to `provider` without a credential, or with the only one.
     #[must_use]
     pub fn new(provider: &str) -> Self {
         Self { provider: provider.into(), credential: None }
     }
 
-    /// The key of the host of `url`, and of its port where it is not the scheme's own.
+    /// The key of the host of `url`, with its port unless that is the default.
     #[cfg(any(feature = "client", feature = "reqwest-middleware"))]
     pub(crate) fn of_host(url: &reqwest::Url) -> Self {
         let host = url.host_str().unwrap_or_default();
@@ -43,8 +42,7 @@ impl Key {
         &self.provider
     }
 
-    /// A file name: the readable part of the provider, and a hash that tells keys apart whose readable
-    /// parts are equal.
+    /// A file name: the readable part of the provider, and a hash that keeps equal readable parts apart.
     pub(crate) fn file_stem(&self) -> String {
         let readable: String = self.provider.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let hash = blake3::hash(self.to_string().as_bytes()).to_hex();
@@ -62,7 +60,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What fingerprints are keyed with.
+/// Secret of the fingerprints.
 #[derive(Clone)]
 pub(crate) struct Secret(pub(crate) [u8; 32]);
 
@@ -70,8 +68,8 @@ impl Secret {
     /// A secret for this process alone.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 32];
-        // Seeded by the operating system once per thread; this keeps hashes apart between machines, and
-        // is no key for encryption.
+        // Seeded by the operating system once per thread; it separates hashes of different machines, and is no
+        // encryption key.
         fastrand::fill(&mut bytes);
         Self(bytes)
     }

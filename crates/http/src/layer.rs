@@ -1,10 +1,9 @@
-//! The tower layer: one `layer` in a `tower` stack, and every request is governed.
+//! Tower layer that governs every request of a `tower` stack.
 //!
-//! Why the wait is in `call` and not in `poll_ready`, where tower's own rate limit has it: readiness is
-//! asked for before there is a request, so it cannot know the request's limits, cannot be taken back
-//! when the caller goes away with a ready service, and does not cover retries. A wait there would be a
-//! second gate beside the one that retries need anyway. So `poll_ready` says only whether the service
-//! below is ready, and the one wait is inside [`SendGovernor::run`]. Never reads a body.
+//! Why the wait is in `call` and not in `poll_ready`, as in tower's own rate limit: readiness is polled before there
+//! is a request, so it cannot know the request's limits, cannot be taken back when the caller drops a ready service,
+//! and does not cover retries. A wait there would be a second gate beside the one that retries need. So `poll_ready`
+//! only polls the inner service, and the single wait is inside [`SendGovernor::run`]. Never reads a body.
 
 use crate::adapter::{CallOptions, CallReport, Copies, GovernedBy, TimedOut, failure_of, outcome_of_failure};
 use crate::call_limits::CallLimits;
@@ -47,27 +46,26 @@ use tower_service::Service;
 /// # }
 /// ```
 ///
-/// The provider's last answer comes back as a response, a final 429 too; [`CallReport`] in its
-/// extensions says how often it was sent, how long it waited, and why it was not sent again. What was
-/// not sent is [`GovernedError::Refused`].
+/// The provider's last answer comes back as a response, also a final 429; [`CallReport`] in its extensions has the
+/// number of sends, the wait, and the reason why it was not retried. A request that was not sent is
+/// [`GovernedError::Refused`].
 ///
-/// # Where it goes in a stack
+/// # Position in a stack
 ///
-/// Every attempt calls the layers *below* this one. What signs a request belongs there. What retries or
-/// limits rates does not: its retries would be sent without being admitted, and its wait would be a
-/// second one. A second `GovernedLayer` on the same path, of whatever name, is refused with
-/// [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice).
+/// Every attempt calls the layers *below* this one. A layer that signs requests belongs there. A layer that retries
+/// or limits rates does not: its retries would bypass the governor, and its wait would be a second one. A second
+/// `GovernedLayer` on the same path is refused with [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice),
+/// whatever its name.
 ///
 /// # Bodies
 ///
-/// A request can be sent again when its body can be copied: [`CloneBody`] does it for all that are
-/// `Clone` (`Full<Bytes>`, `Empty`, `Bytes`, `String`, `()`). For other bodies say how:
-/// [`bodies`](Self::bodies) takes a function from `&B` to `Option<B>`, or [`SendOnce`] for none at all;
-/// what cannot be copied passes once.
+/// A request can be retried when its body can be copied: [`CloneBody`] does it for all `Clone` bodies (`Full<Bytes>`,
+/// `Empty`, `Bytes`, `String`, `()`). For other bodies [`bodies`](Self::bodies) takes a function from `&B` to
+/// `Option<B>`, or [`SendOnce`] for none; a request without a copy is sent once.
 ///
-/// # One request's own limits
+/// # Limits per request
 ///
-/// A [`CallLimits`] among a request's extensions replaces the one of the layer.
+/// A [`CallLimits`] in a request's extensions replaces the layer's.
 #[derive(Clone, Debug)]
 pub struct GovernedLayer<R = CloneBody> {
     governor: Result<SendGovernor, KeyError>,
@@ -76,10 +74,9 @@ pub struct GovernedLayer<R = CloneBody> {
 }
 
 impl GovernedLayer {
-    /// Governs all requests as requests to `provider`, together with everyone in this process who names
-    /// the same provider.
+    /// Governs all requests as requests to `provider`, shared with all users of that name in this process.
     ///
-    /// If there are too many keys, its requests fail with [`GovernedError::Key`].
+    /// If the key limit is reached, requests fail with [`GovernedError::Key`].
     #[must_use]
     pub fn new(provider: &str) -> Self {
         Self::of(Governors::global().known_or(&Key::new(provider), &Settings::default()))
@@ -97,30 +94,30 @@ impl GovernedLayer {
 }
 
 impl<R> GovernedLayer<R> {
-    /// How long a request may wait and how often it is sent.
+    /// Sets the limits on waits and attempts.
     #[must_use]
     pub fn call_limits(mut self, call_limits: CallLimits) -> Self {
         self.options.call_limits = call_limits;
         self
     }
 
-    /// Who decides what an answer means, by its status and headers; the body is not read.
+    /// Sets the classifier of answers; it sees status and headers, not the body.
     #[must_use]
     pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
         self.options.classifier = Arc::new(classifier);
         self
     }
 
-    /// How a body is copied for the next attempt.
+    /// Sets the function that copies a body for the next attempt.
     #[must_use]
     pub fn bodies<N>(self, bodies: N) -> GovernedLayer<N> {
         GovernedLayer { governor: self.governor, options: self.options, bodies }
     }
 }
 
-/// Copies a body, so that its request can be sent again. Functions from `&B` to `Option<B>` do, too.
+/// Copies a body for a retry. Functions from `&B` to `Option<B>` implement it.
 pub trait RepeatBody<B> {
-    /// A body that sends the same; `None` when there is no such.
+    /// A copy of the body; `None` when it cannot be copied.
     fn repeat(&self, body: &B) -> Option<B>;
 }
 
@@ -134,7 +131,7 @@ impl<B: Clone> RepeatBody<B> for CloneBody {
     }
 }
 
-/// Copies no body: what is refused is refused. For streams.
+/// Copies no body, so nothing is retried. For streams.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendOnce;
 
@@ -154,25 +151,25 @@ impl<B, F: Fn(&B) -> Option<B>> RepeatBody<B> for F {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GovernedError {
-    /// It was not sent, or not sent again, by our own decision.
+    /// We did not send it, or did not retry it.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// There are too many keys in this process.
+    /// The key limit of this process is reached.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The last attempt was given up.
+    /// The last attempt timed out.
     #[error(transparent)]
     TimedOut(#[from] TimedOut),
-    /// The service below failed; its own error is inside, for `downcast_ref`.
+    /// The inner service failed; its own error is inside, for `downcast_ref`.
     #[error("the service failed")]
     Service(#[source] BoxError),
 }
 
-/// What tower calls `BoxError`: the layers of a stack fail with different types.
+/// Tower's `BoxError`: the layers of a stack fail with different types.
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl GovernedError {
-    /// The error of the service below. What another governed layer said stays as it was said.
+    /// The error of the inner service. An error of another governed layer passes unchanged.
     fn of_service(error: impl Into<BoxError>) -> Self {
         match error.into().downcast::<Self>() {
             Ok(governed) => *governed,
@@ -189,7 +186,7 @@ impl<S, R: Clone> Layer<S> for GovernedLayer<R> {
     }
 }
 
-/// A service whose every send is governed; made by [`GovernedLayer`].
+/// A service whose every send is governed; created by [`GovernedLayer`].
 #[derive(Clone, Debug)]
 pub struct Governed<S, R = CloneBody> {
     inner: S,
@@ -212,7 +209,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that was asked for readiness is the one to be called; its clone has not been asked.
+        // The service that was polled ready must be called; its clone was not polled.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(self.layer.clone().govern(ready, request))
@@ -240,18 +237,18 @@ impl<R> GovernedLayer<R> {
             options: self.options,
         };
         let finished = governor.run(&call_limits, &mut sending).await?;
-        let report = CallReport::of(&finished);
+        let report = CallReport::from_finished(&finished);
         let mut response = finished.result?;
         response.extensions_mut().insert(report);
         Ok(response)
     }
 }
 
-/// One request on its way through the service below.
+/// One request on its way through the inner service.
 struct Sending<S, B, R> {
     copies: Copies<Request<B>>,
     service: S,
-    /// The service has said that it is ready and has not been called since.
+    /// The service is ready and has not been called since.
     is_ready: bool,
     bodies: R,
     options: CallOptions,
@@ -300,7 +297,7 @@ where
     }
 }
 
-/// What [`Copies`] rules out: a second attempt without a copy of the first.
+/// [`Copies`] makes this impossible: a second attempt without a copy.
 const BODY_GONE: &str = "the request cannot be sent again: its body is gone";
 
 fn copy<B>(request: &Request<B>, bodies: &impl RepeatBody<B>) -> Option<Request<B>> {

@@ -1,72 +1,70 @@
-//! HTTP that finds a provider's rate limit from below, sits just under it, and remembers it.
+//! HTTP that finds a provider's rate limit from below, stays just under it, and remembers it.
 //!
-//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are four ways in,
-//! and all of them behave alike:
+//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. It has four interfaces, which behave
+//! alike:
 //!
 //! | | feature | for |
 //! |---|---|---|
 //! | `GovernedClient` | `client` (default) | a program that wants one good HTTP client |
 //! | `GovernedMiddleware` | `reqwest-middleware` | a program that has a `reqwest-middleware` stack |
 //! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
-//! | `external_send::ExternalSender` | `client` | requests that something else sends, such as a page of a browser |
+//! | `external_send::ExternalSender` | `client` | requests that another program sends, such as a page in a browser |
 //!
 //! Every other language uses the reverse proxy of `gleaner-egress` (`gleaner proxy`), which drives the same governors.
 //!
-//! Behind all of them is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
-//! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
-//! do not break a limit together, and a slow provider delays nobody but its own callers.
+//! All of them use [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. All users of a key in
+//! a process share one send governor through [`Governors`], so two clients do not exceed a limit together, and a slow
+//! provider delays only its own callers.
 //!
-//! Whoever asks thousands of hosts instead of a few providers takes [`Domains`]: a registry in bounded memory, with a
-//! pace, a circuit and retry credit for each host; `gleaner-fetch` fetches lists of URLs with it. Programs that send in
-//! their own way share [`wire`]: connections, bodies, redirects.
+//! Programs with thousands of hosts instead of a few providers use [`Domains`]: a registry in bounded memory, with a
+//! pace, a circuit and a retry budget for each host; `gleaner-fetch` fetches lists of URLs with it. Programs that
+//! send by themselves can use [`wire`]: connections, bodies, redirects.
 //!
-//! # What happens to a request
+//! # Path of a request
 //!
 //! 1. It queues for its key: first come, first served, and a retry keeps its place. The queue is bounded.
-//! 2. It is admitted by the governor. **This is the only wait before a send**, as long as the longest
-//!    of its reasons (pacing, gate, quota, window, in flight) and never their sum.
+//! 2. The governor admits it. **This is the only wait before a send**, as long as the longest of its reasons (pacing,
+//!    gate, quota, window, in flight) and never their sum.
 //! 3. It is sent. The attempt's timeout starts here.
-//! 4. The answer is classified, and the governor learns from it. A refusal is written down before
-//!    anybody hears of it, so that a crash cannot forget a gate.
-//! 5. If it is worth repeating and safe to repeat, it goes back to 1, not before the time that the
-//!    provider asked for. Otherwise the caller gets the answer.
+//! 4. The answer is classified, and the governor learns from it. A refusal is saved before the caller sees it, so
+//!    that a crash cannot lose a gate.
+//! 5. If a retry helps and is safe, it goes back to step 1, not before the provider's Retry-After. Otherwise the
+//!    caller gets the answer.
 //!
-//! Run budget, circuit breaker and retry budget answer at once and never wait.
+//! Run budget, circuit breaker and retry budget decide at once and never wait.
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - A second place that sleeps before a send. There is one `sleep_until` ([`SendGovernor`]), a lint
-//!   rejects others, and a request that would pass two governed layers is refused with
-//!   [`Refusal::GovernedTwice`].
-//! - A setting for the rate. The owner sets a ceiling, the rest is found.
+//! - A second sleep before a send. There is one `sleep_until` ([`SendGovernor`]), a lint rejects others, and a
+//!   request that would pass two governed layers is refused with [`Refusal::GovernedTwice`].
+//! - A setting for the rate. The owner sets a ceiling, the governor finds the rest.
 //! - Credentials in keys, states, logs or metrics: a [`Key`] holds a keyed hash.
 //!
 //! # Files
 //!
-//! - `transport.rs`: one call with its attempts, the one retry loop; the trait that the five ways in implement
-//! - `send_governor.rs`: one turn: queue, admission, the one sleep, and guards that give permits back
-//! - `queue.rs`: who is next
-//! - `call_limits.rs`: how long a caller waits, and how often it is sent
+//! - `transport.rs`: one call with its attempts, the one retry loop; the trait that all interfaces implement
+//! - `send_governor.rs`: one turn: queue, admission, the only sleep, and guards that give permits back
+//! - `queue.rs`: queue of waiting callers
+//! - `call_limits.rs`: limits of a call on waits and attempts
 //! - `refusal.rs`: why a request was not sent
-//! - `retry.rs`: whether a request is sent again, when, and what became of it if not: the one meaning of an advice
+//! - `retry.rs`: whether and when a request is retried
 //! - `governors.rs`: all send governors of a process, by key
 //! - `key.rs`: provider and credential, the latter as a keyed hash
-//! - `memory.rs`: what outlives the process: a file per key
-//! - `domains/`: very many hosts: `permit` (one turn), `waiters` (who is next), `upkeep` (what is done from time to
-//!   time), `remembered` (a line per host), `status` and `prometheus` (how they are, for programs)
-//! - `warm_start.rs`: the same on a stream's cursor
-//! - `figures.rs`, `readout.rs`, `metrics.rs`: counts; for programs, and as the sidecar shows them; as Prometheus
-//!   text
-//! - `causes.rs`: an error with all its causes, in one line
+//! - `memory.rs`: learned state on disk: a file per key
+//! - `domains/`: very many hosts: `permit` (one turn), `waiters` (queue), `upkeep` (periodic work), `remembered` (a
+//!   line per host), `status` and `prometheus` (figures)
+//! - `warm_start.rs`: learned state on a stream's cursor
+//! - `figures.rs`, `readout.rs`, `metrics.rs`: counters; as types and as the sidecar's JSON; as Prometheus text
+//! - `causes.rs`: an error with all its causes
 //! - `clock.rs`, `headers.rs`: tokio's clock as the governor's time; headers for the classifier
-//! - `external_send.rs`: feature `client`: requests that something else sends, such as a page of a browser
-//! - `client/`: feature `client`: `builder`, `request`, `defaults` (headers of every request), `cookies`, `send` (the
-//!   transport), `redirect` (what a redirect makes of a request), `record_replay` (the seam for recording and
-//!   replaying), `response`, `paging` and `link`, `error` and `place` (URLs without their secrets)
+//! - `external_send.rs`: feature `client`: requests that another program sends, such as a page in a browser
+//! - `client/`: feature `client`: `builder`, `request`, `defaults` (default headers), `cookies`, `send` (the
+//!   transport), `redirect` (the request after a redirect), `record_replay` (recording and replay), `response`,
+//!   `paging` and `link`, `error` and `shown_url` (URLs without their secrets)
 //! - `blocking.rs`: the client without an async runtime in the caller's code
-//! - `adapter.rs`, `middleware.rs`, `layer.rs`: features `reqwest-middleware` and `tower`, and what they share
-//! - `wire.rs`, `wire/`: what everyone who sends shares: `connections`, `body` and `decode` (bombs, idle time),
-//!   `redirect` and `address` (where it may lead), `no_answer` and `causes` (what went wrong)
+//! - `adapter.rs`, `middleware.rs`, `layer.rs`: features `reqwest-middleware` and `tower`, and their shared parts
+//! - `wire.rs`, `wire/`: shared by everything that sends: `connections`, `body` and `decode` (bombs, idle time),
+//!   `redirect` and `address` (allowed targets), `no_answer` and `causes` (failures)
 
 #![warn(missing_docs)]
 
@@ -132,7 +130,7 @@ pub use warm_start::{UndeclaredStream, persist_onto, restore_from};
 
 pub use gleaner_governor as governor;
 
-/// The code of the project's README and of the crate's, so that it cannot rot.
+/// Compiles the code of the project's README and the crate's.
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../README.md")]

@@ -1,9 +1,9 @@
-//! Where what was learned outlives the process: a folder with one small file per key.
+//! Learned state on disk: a folder with one small file per key.
 //!
-//! A file is replaced whole (written beside, synced, renamed), so a crash leaves the old text or the new
-//! one and never half of one. Two processes with the same key write one after the other, and each takes over the gate
-//! and the refusals that the other has written down. Files are readable by their owner alone. They hold rates and times; the
-//! credential is in none of them, not even hashed without a secret.
+//! A file is replaced as a whole (written beside, synced, renamed), so a crash leaves the old text or the new one.
+//! Two processes with the same key write one after the other, and each takes over the gate and the refusals that the
+//! other saved. Files are readable by their owner only. They hold rates and times; no credential, not even as an
+//! unkeyed hash.
 
 use crate::key::{Key, Secret};
 use gleaner_base::atomic::{self, AtomicFile};
@@ -16,25 +16,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// How often what was learned is written down while nothing is refused: losing a second of a climb
-/// costs less than a second.
+/// Interval of saves while nothing is refused: losing a second of a climb costs less than a second.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
-/// Files that nobody has written to for this long say nothing any more: no gate is longer.
+/// Files older than this are useless: no gate is longer.
 const KEEP: Duration = RETRY_AFTER_MAX;
-/// A file that is being written is there for milliseconds. One that is older was left by a process that was killed.
+/// A file is unfinished for milliseconds. An older one was left by a killed process.
 const KEEP_UNFINISHED: Duration = Duration::from_secs(3600);
-/// The file with the secret. It is there for as long as the folder is, so writers take turns by its lock.
+/// The file with the secret. It exists as long as the folder, so its lock orders all writers.
 const SECRET: &str = "secret";
-/// Longest file that is read; the governor's own limit on such a text.
+/// Maximum file size; the governor's own limit on such a text.
 const FILE_MAX: u64 = 4096;
 
-/// Why a folder cannot be used to remember in.
+/// A folder cannot be used for learned state.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use {} to remember learned rates in", path.display())]
+#[error("cannot keep learned rates in {}", path.display())]
 pub struct MemoryError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
@@ -46,7 +45,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens the folder, makes it if it is not there, and drops files that nobody needs any more.
+    /// Opens or creates the folder, and removes useless files.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Secret), MemoryError> {
         let fail = |path: &Path| {
             let path = path.to_owned();
@@ -69,37 +68,37 @@ impl Memory {
 #[derive(Debug)]
 pub(crate) struct Slot {
     file: PathBuf,
-    /// Whose lock writers of all processes take.
+    /// The file whose lock orders the writers of all processes.
     lock: PathBuf,
-    /// Also held while writing, so that writers follow each other.
+    /// Also locked while writing, so that writers follow each other.
     state: Mutex<SlotState>,
 }
 
 #[derive(Debug, Default)]
 struct SlotState {
     saved_at: Option<Instant>,
-    /// What we last wrote or read. Another text in the file is somebody else's.
+    /// The text that we last wrote or read. Another text in the file is another process's.
     seen: Option<Vec<u8>>,
 }
 
-/// What a slot remembers.
+/// State read from a file.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub(crate) learned: Option<Learned>,
-    /// Why it remembers nothing although there is a file, for people.
+    /// Why an existing file could not be used, for people.
     pub(crate) trouble: Option<String>,
 }
 
-/// What another process has written about the same key.
+/// State that another process saved for the same key.
 #[derive(Debug)]
 pub(crate) struct Others {
     pub(crate) learned: Learned,
-    /// What both knew before.
+    /// The state that both started from.
     pub(crate) before: Option<Learned>,
 }
 
 impl Slot {
-    /// What was written down, if it can be read. A file that cannot be is no memory.
+    /// Reads the saved state. A file that cannot be read is ignored.
     pub(crate) fn load(&self) -> Loaded {
         let trouble = |why: &str| {
             let message = format!("the remembered pace in {} {why}; starting without it", self.file.display());
@@ -111,7 +110,7 @@ impl Slot {
             Ok(None) => return Loaded::default(),
             Err(error) => return trouble(&format!("cannot be read ({error})")),
         };
-        let Some(learned) = Learned::decode(&text) else { return trouble("is damaged, or not Gleaner's") };
+        let Some(learned) = Learned::decode(&text) else { return trouble("is damaged, or not a file of Gleaner") };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).seen = Some(text);
         Loaded { learned: Some(learned), trouble: None }
     }
@@ -128,21 +127,21 @@ impl Slot {
 
     /// Whether it is time to write again.
     pub(crate) fn is_due(&self) -> bool {
-        // Somebody is writing: that is soon enough.
+        // Another thread is writing: that is soon enough.
         let Ok(mut state) = self.state.try_lock() else { return false };
         let is_due = state.saved_at.is_none_or(|at| at.elapsed() >= SAVE_EVERY);
         if is_due {
-            // Whoever asks next does not write, too.
+            // Keeps a second caller from writing too.
             state.saved_at = Some(Instant::now());
         }
         is_due
     }
 
-    /// Writes what `learned` gives, after everyone who came before, in this process and in others. `learned` is told
-    /// what another process has written since.
+    /// Saves the result of `learned`, after all earlier writers of this process and others. `learned` gets the state
+    /// that another process saved since.
     pub(crate) fn save(&self, learned: impl FnOnce(Option<&Others>) -> Option<Learned>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Held until it is dropped, or the process is killed. Where there are no locks, the risk is a lost update.
+        // Locked until drop, or until the process dies. Without file locks an update may be lost.
         let _turn = fs::File::open(&self.lock).and_then(|file| file.lock().map(|()| file)).ok();
         let others = self.read().ok().flatten().filter(|text| state.seen.as_ref() != Some(text));
         let before = || state.seen.as_deref().and_then(Learned::decode);
@@ -155,7 +154,7 @@ impl Slot {
     }
 }
 
-/// Removes what is of no use any more. If it stays, the next start clears it away.
+/// Removes a useless file. If that fails, the next start removes it.
 fn forget(file: &Path) {
     let _left_over = fs::remove_file(file);
 }
@@ -163,7 +162,7 @@ fn forget(file: &Path) {
 fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
     match read_secret(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // A full disk or a crash left a part of it. Keys get new names, and start without their memory.
+        // A full disk or a crash left a part of it. Keys get new file names and lose their saved state.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             tracing::warn!(file = %file.display(), "the secret is damaged; making another one");
             forget(file);
@@ -171,7 +170,7 @@ fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
         read => return read,
     }
     let secret = Secret::random();
-    // Whole or not at all, and never over somebody else's who was faster.
+    // Atomic, and never over the file of another process that was faster.
     let mut new = AtomicFile::begin(file)?;
     new.file().write_all(&secret.0)?;
     match new.put_new() {

@@ -1,8 +1,8 @@
 //! All keys of a registry as Prometheus text.
 //!
-//! Read from the governors when somebody asks, instead of counted a second time beside them: the figures
-//! of `/.gleaner/metrics` and of `/.gleaner/status` cannot disagree. Labels are keys, reasons and
-//! meanings: closed sets, or bounded by the number of keys.
+//! Read from the governors on each scrape instead of counted twice, so that `/.gleaner/metrics` and
+//! `/.gleaner/status` cannot disagree. Labels are keys, reasons and meanings: fixed sets, or limited by the number of
+//! keys.
 
 use crate::figures::{ANSWERS, WAIT_REASONS};
 use crate::governors::Governors;
@@ -16,10 +16,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
-/// The figures of all keys in the text format that Prometheus reads (OpenMetrics 1.0).
+/// The figures of all keys in the Prometheus text format (OpenMetrics 1.0).
 ///
 /// # Errors
-/// When writing to a string fails, which it does not.
+/// Writing to a string fails, which never happens.
 pub fn prometheus_text(governors: &Governors) -> Result<String, fmt::Error> {
     text_of("gleaner", Figures { all: governors.all() })
 }
@@ -32,7 +32,7 @@ pub(crate) fn text_of(prefix: &str, collector: impl Collector) -> Result<String,
     Ok(text)
 }
 
-/// A gauge of each of many things: its name, its help, its unit, and how it is read; `None` where there is no value.
+/// A gauge per thing: name, help, unit, and reader; `None` where there is no value.
 pub(crate) type Gauge<T> = (&'static str, &'static str, Option<Unit>, fn(&T) -> Option<f64>);
 
 /// Writes gauges of all of `things`, each with its name under `label`.
@@ -54,7 +54,7 @@ pub(crate) fn encode_gauges<T>(
     Ok(())
 }
 
-/// What the numbers of [`circuit_number`] mean.
+/// Meaning of the numbers of [`circuit_number`].
 pub(crate) const CIRCUIT_HELP: &str = "The circuit: 0 closed, 1 half open, 2 open";
 
 pub(crate) fn circuit_number(circuit: CircuitState) -> f64 {
@@ -65,7 +65,7 @@ pub(crate) fn circuit_number(circuit: CircuitState) -> f64 {
     }
 }
 
-/// A counter of each key: its name, its help, and how it is read.
+/// A counter per key: name, help and reader.
 type Counter = (&'static str, &'static str, fn(&State) -> u64);
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Collector for Figures {
 
 impl Figures {
     fn encode_counts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Attempts that were answered, or failed, by what the answer meant";
+        let help = "Attempts that were answered or failed, by meaning of the answer";
         let mut family = encoder.encode_descriptor("answers", help, None, MetricType::Counter)?;
         for governor in &self.all {
             let counts = governor.shared.lock().figures.answers;
@@ -93,11 +93,9 @@ impl Figures {
             }
         }
         let counters: [Counter; 3] = [
-            ("attempts", "Attempts that went out, retries included", |state| state.figures.sent),
-            ("retries", "Attempts that repeated one before", |state| state.figures.retried),
-            ("memory_errors", "Times that what was learned could not be written down", |state| {
-                state.figures.memory_errors
-            }),
+            ("attempts", "Attempts sent, retries included", |state| state.figures.sent),
+            ("retries", "Retries sent", |state| state.figures.retried),
+            ("memory_errors", "Failures to save learned rates", |state| state.figures.memory_errors),
         ];
         for (name, help, read) in counters {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -110,7 +108,7 @@ impl Figures {
     }
 
     fn encode_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Time that requests waited before they were sent, by what they waited for";
+        let help = "Time that requests waited before they were sent, by reason";
         let mut family = encoder.encode_descriptor("wait", help, Some(&Unit::Seconds), MetricType::Counter)?;
         for governor in &self.all {
             let waited = governor.shared.lock().figures.waited;
@@ -123,7 +121,7 @@ impl Figures {
     }
 }
 
-/// What pacing would tell is absent when it is opted out.
+/// Gauges of pacing are absent when pacing is off.
 fn gauges() -> [Gauge<SendGovernor>; 6] {
     fn of<T>(governor: &SendGovernor, read: impl FnOnce(Snapshot, Time) -> T) -> Option<T> {
         let now = governor.shared.clock.now();
@@ -131,16 +129,14 @@ fn gauges() -> [Gauge<SendGovernor>; 6] {
     }
     let seconds = || Some(Unit::Seconds);
     [
-        ("waiting", "Requests that wait for their turn now", None, |governor| {
-            Some(governor.shared.lock().waiting() as f64)
-        }),
-        ("interval", "Present time between two sends; absent when pacing is opted out", seconds(), |governor| {
+        ("waiting", "Requests waiting for their turn", None, |governor| Some(governor.shared.lock().waiting() as f64)),
+        ("interval", "Current interval between two sends; absent when pacing is off", seconds(), |governor| {
             of(governor, |snapshot, _| snapshot.interval.as_secs_f64())
         }),
-        ("ceiling_interval", "The owner's shortest time between two sends", seconds(), |governor| {
+        ("ceiling_interval", "Ceiling: shortest interval between two sends", seconds(), |governor| {
             of(governor, |snapshot, _| snapshot.ceiling_interval.as_secs_f64())
         }),
-        ("next_send", "Time until the next request may go out", seconds(), |governor| {
+        ("next_send", "Time until the next request may be sent", seconds(), |governor| {
             of(governor, |snapshot, now| snapshot.next_allowed.since(now).as_secs_f64())
         }),
         ("in_flight", "Requests in flight", None, |governor| of(governor, |snapshot, _| f64::from(snapshot.in_flight))),

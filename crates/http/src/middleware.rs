@@ -1,8 +1,8 @@
-//! The reqwest middleware: one `with` in a `reqwest-middleware` stack, and every request is governed.
+//! reqwest middleware that governs every request of a `reqwest-middleware` stack.
 //!
-//! Why a middleware and not only `GovernedClient`: a program that has a stack of its own (tracing,
-//! caching, signing) keeps it and adds one line. Never reads a body, never retries what might be done
-//! twice, and never follows a redirect: whatever reqwest does inside one `execute` is its own.
+//! Why a middleware beside `GovernedClient`: a program with its own stack (tracing, caching, signing) keeps it and
+//! adds one line. Never reads a body, never retries a request that might be executed twice, and never follows a
+//! redirect: reqwest's own redirects are invisible to it.
 
 use crate::adapter::{CallOptions, CallReport, Copies, GovernedBy, TimedOut, failure_of, outcome_of_failure};
 use crate::call_limits::CallLimits;
@@ -42,29 +42,26 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// The provider's last answer comes back as a response, a final 429 too; [`CallReport`] in its
-/// extensions says how often it was sent, how long it waited, and why it was not sent again. What was
-/// not sent comes back as [`reqwest_middleware::Error::Middleware`] with a [`Refused`](crate::Refused)
-/// in it, which `downcast_ref` finds.
+/// The provider's last answer comes back as a response, also a final 429; [`CallReport`] in its extensions has the
+/// number of sends, the wait, and the reason why it was not retried. A request that was not sent comes back as
+/// [`reqwest_middleware::Error::Middleware`] with a [`Refused`](crate::Refused) in it, for `downcast_ref`.
 ///
-/// # Where it goes in a stack
+/// # Position in a stack
 ///
-/// Every attempt runs the middlewares that are added *after* this one. What signs a request belongs
-/// there. What retries does not: its retries would be sent without being admitted. A second
-/// `GovernedMiddleware` on the same path, of whatever name, is refused with
-/// [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice).
+/// Every attempt runs the middlewares added *after* this one. A middleware that signs requests belongs there. One
+/// that retries does not: its retries would bypass the governor. A second `GovernedMiddleware` on the same path is
+/// refused with [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice), whatever its name.
 ///
-/// # One request's own limits
+/// # Limits per request
 ///
-/// A [`CallLimits`] among a request's extensions replaces the one of the middleware:
+/// A [`CallLimits`] in a request's extensions replaces the middleware's:
 /// `client.get(url).with_extension(CallLimits::single_attempt())`.
 ///
 /// # Redirects
 ///
-/// A redirect that reqwest follows is part of the same attempt: it is not admitted by itself, and goes
-/// to whatever host it names. Where the provider redirects a lot, build the client with
-/// `redirect(reqwest::redirect::Policy::none())` and ask for the `Location` through the governed client;
-/// `GovernedClient` does so by itself.
+/// A redirect that reqwest follows is part of the same attempt: it gets no permit of its own and goes to any host.
+/// Where the provider redirects a lot, build the client with `redirect(reqwest::redirect::Policy::none())` and
+/// request the `Location` through the governed client; `GovernedClient` does this automatically.
 #[derive(Clone, Debug)]
 pub struct GovernedMiddleware {
     keying: Keying,
@@ -73,7 +70,7 @@ pub struct GovernedMiddleware {
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Which governor is asked.
+/// Selects the governor.
 #[derive(Clone, Debug)]
 enum Keying {
     One(Result<SendGovernor, KeyError>),
@@ -81,10 +78,9 @@ enum Keying {
 }
 
 impl GovernedMiddleware {
-    /// Governs all requests as requests to `provider`, together with everyone in this process who names
-    /// the same provider.
+    /// Governs all requests as requests to `provider`, shared with all users of that name in this process.
     ///
-    /// If there are too many keys, its requests fail with [`KeyError`].
+    /// If the key limit is reached, requests fail with [`KeyError`].
     #[must_use]
     pub fn new(provider: &str) -> Self {
         Self::keyed(Keying::One(Governors::global().known_or(&Key::new(provider), &Settings::default())))
@@ -96,14 +92,13 @@ impl GovernedMiddleware {
         Self::keyed(Keying::One(Ok(governor)))
     }
 
-    /// One governor per host of this process: a slow one delays nobody but its own callers. A port that
-    /// is not the scheme's own is part of the host.
+    /// One governor per host: a slow host delays only its own callers. A non-default port is part of the host.
     #[must_use]
     pub fn per_host() -> Self {
         Self::per_host_of(Governors::global().clone(), Settings::default())
     }
 
-    /// One governor per host, out of `governors`, all with these `settings`.
+    /// One governor per host from `governors`, all with `settings`.
     #[must_use]
     pub fn per_host_of(governors: Governors, settings: Settings) -> Self {
         Self::keyed(Keying::PerHost { governors, settings: Box::new(settings) })
@@ -113,14 +108,14 @@ impl GovernedMiddleware {
         Self { keying, options: CallOptions::default() }
     }
 
-    /// How long a request may wait and how often it is sent.
+    /// Sets the limits on waits and attempts.
     #[must_use]
     pub fn call_limits(mut self, call_limits: CallLimits) -> Self {
         self.options.call_limits = call_limits;
         self
     }
 
-    /// Who decides what an answer means, by its status and headers; the body is not read.
+    /// Sets the classifier of answers; it sees status and headers, not the body.
     #[must_use]
     pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
         self.options.classifier = Arc::new(classifier);
@@ -130,15 +125,15 @@ impl GovernedMiddleware {
     fn governor_of(&self, url: &Url) -> Result<Cow<'_, SendGovernor>, KeyError> {
         match &self.keying {
             Keying::One(governor) => governor.as_ref().map(Cow::Borrowed).map_err(Clone::clone),
-            // Somebody else in this process may have met that host first, or governs it with intent.
+            // If the host is already governed, its settings win.
             Keying::PerHost { governors, settings } => governors.known_or(&Key::of_host(url), settings).map(Cow::Owned),
         }
     }
 }
 
 impl Middleware for GovernedMiddleware {
-    // What `async_trait` would write. By hand, since it would keep the request in the future twice, and a
-    // future of that size costs more to allocate and to move than all that is done here.
+    // Written by hand instead of `async_trait`, which would keep the request in the future twice; a future of that
+    // size costs more to allocate and move than all the work here.
     fn handle<'life0, 'life1, 'life2, 'async_trait>(
         &'life0 self,
         request: Request,
@@ -157,7 +152,7 @@ impl Middleware for GovernedMiddleware {
         };
         Box::pin(async move {
             let finished = governor.run(&call_limits, &mut sending).await.map_err(Error::middleware)?;
-            let report = CallReport::of(&finished);
+            let report = CallReport::from_finished(&finished);
             let mut response = finished.result?;
             response.extensions_mut().insert(report);
             Ok(response)
@@ -183,8 +178,8 @@ impl GovernedMiddleware {
     }
 }
 
-/// The extensions of a request while it is governed. The mark goes when the call ends, however it ends:
-/// the caller may use the same extensions for its next request.
+/// The extensions of a governed request. The mark is removed when the call ends in any way: the caller may reuse the
+/// extensions.
 struct Marked<'a>(&'a mut Extensions);
 
 impl<'a> Marked<'a> {
@@ -202,7 +197,7 @@ impl Drop for Marked<'_> {
 
 /// One request on its way through the rest of the stack.
 struct Sending<'a> {
-    /// Where a request was sent that must not be done twice: what another place says proves nothing about it.
+    /// Target of a request that must not be executed twice: an answer from another URL proves nothing about it.
     asked: Option<Box<Url>>,
     copies: Copies<Request>,
     extensions: Marked<'a>,
@@ -232,10 +227,10 @@ impl Transport for Sending<'_> {
 
     fn may_repeat(&self, result: Result<&Response, &Error>, outcome: &Outcome) -> bool {
         match (result, result.err().and_then(Error::status)) {
-            // Redirected inside of reqwest: the first place has done its part.
+            // Redirected inside reqwest: the first target has executed it.
             (Ok(answer), _) if self.asked.as_deref().is_some_and(|asked| asked != answer.url()) => false,
             (Ok(answer), _) => self.copies.may_repeat_after(answer.status(), outcome),
-            // Neither of these tells which place it came from.
+            // Neither error tells which target it came from.
             (Err(_), _) if self.asked.is_some() => false,
             (Err(_), Some(status)) => self.copies.may_repeat_after(status, outcome),
             (Err(error), None) => self.copies.may_repeat_without_answer(failure_of_error(error)),
@@ -245,7 +240,7 @@ impl Transport for Sending<'_> {
 
 impl Sending<'_> {
     fn outcome_of_error(&self, error: &Error, wall_now: WallTime) -> Outcome {
-        // A middleware after this one has made an error of a status. Its headers are lost.
+        // A later middleware turned a status into an error. The headers are lost.
         if let Some(status) = error.status() {
             return self.options.classifier.classify(&ResponseView::new(status.as_u16(), &()), wall_now);
         }
@@ -253,7 +248,7 @@ impl Sending<'_> {
             Error::Reqwest(error) if error.is_builder() || error.is_redirect() => Outcome::bare(Verdict::Permanent),
             Error::Reqwest(error) => outcome_of_failure(error),
             Error::Middleware(error) if error.is::<TimedOut>() => gleaner_governor::network_error(),
-            // Some other middleware's own doing says nothing about the provider.
+            // An error of another middleware says nothing about the provider.
             Error::Middleware(_) => Outcome::bare(Verdict::Permanent),
         }
     }
@@ -267,7 +262,7 @@ fn failure_of_error(error: &Error) -> Failure {
     }
 }
 
-/// What [`Copies`] rules out: a second attempt without a copy of the first.
+/// [`Copies`] makes this impossible: a second attempt without a copy.
 #[derive(Debug, thiserror::Error)]
 #[error("the request cannot be sent again: its body is gone")]
 struct BodyGone;

@@ -1,19 +1,18 @@
-//! Who is next: callers of one key in the order in which they came.
+//! Queue of one key: callers in order of arrival.
 //!
-//! Why not let every caller ask the governor: a thousand sleepers would wake at the same moment for one
-//! place, and whoever is scheduled first would win, so some would never. Here only the head asks and
-//! sleeps; everyone else is parked without a timer. A retry comes back with its old number, so it is
-//! before those who came after it. Holds no permit and knows no time.
+//! Why not let every caller ask the governor: a thousand sleepers would wake at the same moment for one slot, and
+//! some would starve. Here only the head asks and sleeps; all others are parked without a timer. A retry keeps its
+//! number, so it stays before later callers. Holds no permit and knows no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// A place in the order of arrival.
+/// Position in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(u64);
 
-/// The callers that wait. Bounded by `Settings::max_waiting`, which is checked before a number is drawn.
+/// Waiting callers. Limited by `Settings::max_waiting`, which is checked before a number is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: BTreeMap<Number, Arc<Notify>>,
@@ -21,20 +20,20 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A number after all others.
+    /// A new number at the end.
     pub(crate) fn draw(&mut self) -> Number {
         self.drawn += 1;
         Number(self.drawn)
     }
 
-    /// Takes a place. The returned bell rings when it is worth asking again.
+    /// Joins the queue. The returned `Notify` fires when the caller should ask again.
     pub(crate) fn enter(&mut self, number: Number) -> Arc<Notify> {
         let bell = Arc::new(Notify::new());
         self.waiting.insert(number, Arc::clone(&bell));
         bell
     }
 
-    /// Gives the place up; whoever is head now is woken.
+    /// Leaves the queue and wakes the new head.
     pub(crate) fn leave(&mut self, number: Number) {
         let was_head = self.is_head(number);
         self.waiting.remove(&number);

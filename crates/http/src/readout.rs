@@ -1,8 +1,8 @@
-//! What an operator may see of a key: rates, reasons, counts and times, and nothing about the account.
+//! State of a key for an operator: rates, reasons, counts and times, nothing about the account.
 //!
-//! Two shapes, because two kinds of readers exist. [`CollectionRate`] is for programs, in the governor's own types; the
-//! connector SDK makes the protocol's messages of it. [`Status`] is what the sidecar answers, as JSON. A key that opted
-//! out of pacing has no rate: absent, and never a false zero.
+//! There are two forms. [`CollectionRate`] is for programs, in the governor's own types; the connector SDK turns it
+//! into protocol messages. [`Status`] is the sidecar's answer as JSON. Without pacing there is no rate: absent, never
+//! a false zero.
 
 use crate::clock::wall_now;
 use crate::send_governor::SendGovernor;
@@ -13,11 +13,11 @@ use std::time::Duration;
 /// The rate of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CollectionRate {
-    /// Present time between two sends.
+    /// Current interval between two sends.
     pub current_interval_ms: f64,
     /// The same as a rate.
     pub effective_rate_per_min: f64,
-    /// The owner's shortest time between two sends.
+    /// The ceiling.
     pub ceiling_interval_ms: f64,
     /// The same as a rate.
     pub ceiling_rate_per_min: f64,
@@ -28,75 +28,75 @@ pub struct CollectionRate {
 /// The last time the rate was lowered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastBackoff {
-    /// To which interval.
+    /// The interval after it.
     pub at_interval_ms: f64,
     /// Why.
     pub reason: BackoffReason,
 }
 
-/// One key, as the sidecar shows it. What pacing would tell is `null` after an opt-out.
+/// State of one key, as the sidecar shows it. Fields of pacing are `null` when pacing is off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// Whose limit; a credential is a keyed hash.
+    /// The key; a credential is a keyed hash.
     pub key: String,
     /// `search`, `climb`, `hold`, `probe` or `drain`.
     pub mode: Option<&'static str>,
-    /// Present time between two sends.
+    /// Current interval between two sends.
     pub interval_ms: Option<f64>,
     /// The same as a rate.
     pub rate_per_s: Option<f64>,
-    /// The owner's shortest time between two sends.
+    /// The ceiling.
     pub ceiling_interval_ms: Option<f64>,
     /// The last time the rate was lowered.
     pub last_backoff: Option<StatusBackoff>,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     pub gate_until: Option<String>,
     /// `closed`, `half_open` or `open`.
     pub breaker: &'static str,
-    /// Attempts that went out.
+    /// Attempts sent.
     pub sent: u64,
-    /// Answers that were good.
+    /// Accepted requests.
     pub accepted: u64,
-    /// Answers that said "too fast", or shut us out.
+    /// Answers that said "too fast" or banned us.
     pub rejected: u64,
-    /// Attempts that repeated one before.
+    /// Retries.
     pub retried: u64,
-    /// Callers that wait now.
+    /// Waiting callers.
     pub waiting: usize,
-    /// What they wait for.
+    /// Reason of their wait.
     pub waiting_for: Option<&'static str>,
     /// Requests in flight.
     pub in_flight: Option<u16>,
-    /// 95 of 100 recent requests waited no longer.
+    /// 95th percentile of recent waits.
     pub wait_p95_ms: Option<u32>,
-    /// Times that what was learned could not be written down.
+    /// Failures to save the learned state.
     pub memory_errors: u64,
 }
 
-/// The last back-off, as the sidecar shows it.
+/// The last backoff, as the sidecar shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StatusBackoff {
     /// Why.
     pub reason: &'static str,
     /// When, as a date.
     pub at: String,
-    /// To which interval.
+    /// The interval after it.
     pub interval_ms: f64,
 }
 
 /// Why a request would wait now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The reason that holds longest.
+    /// The reason that lasts longest.
     pub reason: gleaner_governor::WaitReason,
-    /// For how long; `None` when an answer has to come first.
+    /// Time left; `None` when an answer must come first.
     pub remaining: Option<Duration>,
-    /// Callers that wait already.
+    /// Waiting callers.
     pub callers: usize,
 }
 
 impl SendGovernor {
-    /// The rate now; `None` after an opt-out of pacing.
+    /// The current rate; `None` without pacing.
     #[must_use]
     pub fn collection_rate(&self) -> Option<CollectionRate> {
         let now = self.shared.clock.now();
@@ -112,13 +112,13 @@ impl SendGovernor {
         })
     }
 
-    /// Changes of the circuit that have not been reported yet, oldest first. Each is handed out once.
+    /// Circuit transitions that were not reported yet, oldest first. Each is returned once.
     #[must_use]
     pub fn take_circuit_transitions(&self) -> Vec<CircuitTransition> {
         self.shared.lock().figures.transitions.drain(..).collect()
     }
 
-    /// Why a request would have to wait now; `None` when it would not.
+    /// Why a request would wait now; `None` when it would not.
     #[must_use]
     pub fn waiting(&self) -> Option<Waiting> {
         let now = self.shared.clock.now();
@@ -132,8 +132,8 @@ impl SendGovernor {
         Some(Waiting { reason, remaining, callers: state.waiting() })
     }
 
-    /// How long the callers that pause before a retry still do, and whether because of a refusal; `None` when there are
-    /// none. A pause of this kind is between two attempts of one request: others may be sent meanwhile.
+    /// Time left of the pauses before retries, and whether a refusal caused them; `None` when there are none. Such a
+    /// pause is between two attempts of one request: others may be sent meanwhile.
     #[must_use]
     pub fn retry_pause(&self) -> Option<(Duration, bool)> {
         let now = self.shared.clock.now();
@@ -142,7 +142,7 @@ impl SendGovernor {
         is_pausing.then(|| (state.figures.pause_ends.since(now), state.figures.pause_is_refusal))
     }
 
-    /// Everything about this key.
+    /// The whole state of this key.
     #[must_use]
     pub fn status(&self) -> Status {
         let (now, wall_now) = (self.shared.clock.now(), wall_now());

@@ -1,39 +1,39 @@
-//! Why a request was not sent: our own stops, in words for a caller.
+//! Reasons why we did not send a request.
 //!
-//! Not an error of the provider, and never mistaken for its pressure: what the provider said comes back
-//! as an answer (`transport.rs`).
+//! Not an error of the provider, and never pressure: the provider's own refusals come back as answers
+//! (`transport.rs`).
 
 use crate::key::Key;
 use gleaner_governor::DeferReason;
 use std::time::Duration;
 
-/// A request that was not sent, or not sent again.
+/// A request that was not sent, or not retried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {}: {reason}{}", sent(*.attempts), after(*.retry_in))]
 pub struct Refused {
-    /// Whose limit.
+    /// The key.
     pub key: Key,
     /// Why.
     pub reason: Refusal,
-    /// After how long it makes sense to ask again; `None` when only another run or setting helps.
+    /// Time after which a retry makes sense; `None` when only another run or setting helps.
     pub retry_in: Option<Duration>,
-    /// How often it was sent before; 0 when never. What was sent may have been done.
+    /// Number of sends before; the provider may have executed them.
     pub attempts: u32,
 }
 
 /// Why a request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The governor put it off: budget, open circuit, or a wait that is not worth sleeping.
+    /// The governor deferred it: budget, open circuit, or a wait beyond the horizon.
     #[error("{}", describe(*.0))]
     Deferred(DeferReason),
-    /// It would have to wait longer than the caller is willing to.
-    #[error("it would have to wait longer than its caller allows")]
+    /// The wait would be longer than the caller allows.
+    #[error("the wait would be longer than the caller allows")]
     MaxWait,
-    /// As many as may wait are waiting. Holds how many.
-    #[error("{0} requests are waiting already")]
+    /// The queue is full. Holds its length.
+    #[error("the queue is full: {0} requests are waiting")]
     QueueFull(usize),
-    /// The request passed a governed layer before: it would wait twice. Holds the key of the outer one.
+    /// The request already passed a governed layer and would wait twice. Holds the key of the outer layer.
     #[error(
         "the request is already governed by {0}; two governors on one path would wait twice, so remove one of them"
     )]
@@ -55,23 +55,23 @@ impl Refusal {
 
 const fn describe(reason: DeferReason) -> &'static str {
     match reason {
-        DeferReason::RequestCap => "this run has used up its requests",
-        DeferReason::WallClock => "this run has used up its time",
-        DeferReason::RetryBudget => "this run has used up its retries",
-        DeferReason::Attempts => "this request has used up its attempts",
-        DeferReason::CircuitOpen => "the provider failed too often and is left alone for a while",
-        DeferReason::BeyondHorizon => "the provider is closed for longer than is worth waiting",
+        DeferReason::RequestCap => "the request limit of this run is reached",
+        DeferReason::WallClock => "the time limit of this run is reached",
+        DeferReason::RetryBudget => "the retry budget of this run is used up",
+        DeferReason::Attempts => "the attempts of this request are used up",
+        DeferReason::CircuitOpen => "the circuit is open: the provider failed too often",
+        DeferReason::BeyondHorizon => "the provider's rate limit lasts longer than the longest wait",
     }
 }
 
 fn sent(attempts: u32) -> String {
     match attempts {
         0 => "not sent".to_owned(),
-        1 => "not sent again after one attempt".to_owned(),
-        attempts => format!("not sent again after {attempts} attempts"),
+        1 => "not retried after one attempt".to_owned(),
+        attempts => format!("not retried after {attempts} attempts"),
     }
 }
 
 fn after(retry_in: Option<Duration>) -> String {
-    retry_in.map_or_else(String::new, |wait| format!("; try again in {} s", wait.as_secs_f64().ceil()))
+    retry_in.map_or_else(String::new, |wait| format!("; retry in {} s", wait.as_secs_f64().ceil()))
 }

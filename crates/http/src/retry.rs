@@ -1,34 +1,34 @@
-//! Whether a request is sent again, when, and what became of it if not: the rules, for everyone who sends.
+//! Retry rules, shared by everything that sends: whether to retry, when, and the result otherwise.
 //!
-//! The governor decides and pays: its [`Advice`] spends the retry budget. [`Next::after`] is the only place that says what
-//! an advice means; `transport.rs` waits and loops, and a scheduler of many hosts queues ([`End::later`]).
+//! The governor decides: its [`Advice`] spends the retry budget. [`Next::after`] is the only place that interprets an
+//! advice; `transport.rs` waits and loops, and a scheduler of many hosts queues ([`End::later`]).
 //!
-//! A refused request is safe to repeat if repeating it means the same (RFC 9110, section 9.2.2), or if
-//! the answer proves that nothing was done: 429, a 503 that says when to come back, or a connection that
-//! was never made. A lost answer to a POST proves nothing, so it is not repeated.
+//! A retry is safe if the request is idempotent (RFC 9110, section 9.2.2), or if the answer proves that nothing was
+//! executed: 429, a 503 with a Retry-After, or a connection that was never made. A lost answer to a POST proves
+//! nothing, so it is not retried.
 
 use gleaner_governor::{Advice, DeferReason, PressureReason, Time, Verdict};
 use http::{Method, StatusCode};
 use std::time::Duration;
 
-/// What follows an answer.
+/// Next step after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The request is sent again, not before this time. The retry is paid for.
+    /// Retry, not before this time. The retry budget has paid for it.
     RetryAt(Time),
-    /// It is not sent again.
+    /// No retry.
     End(End),
 }
 
 impl Next {
-    /// What `advice` means, after an answer that asked to wait for `told_wait`.
+    /// Interprets `advice` after an answer with the Retry-After `told_wait`.
     pub(crate) fn after(advice: Advice, told_wait: Option<Duration>, now: Time) -> Self {
         let wait = |at: Option<Time>| at.map(|at| at.since(now));
         Self::End(match advice {
             Advice::RetryAt(at) => return Self::RetryAt(at),
             Advice::Done => End::Done,
             Advice::Defer(deferral) => End::Deferred { reason: deferral.reason, retry_in: wait(deferral.not_before) },
-            // Without a pace there is no gate, and the provider's own words have to do.
+            // Without pacing there is no gate, so the provider's Retry-After is used.
             Advice::Pressure { reason, not_before } => {
                 End::Pressure { reason, retry_in: wait(not_before).or(told_wait) }
             }
@@ -36,26 +36,27 @@ impl Next {
     }
 }
 
-/// Why a call is not sent again.
+/// Why a call is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The answer is final, good or bad.
     Done,
-    /// Our own budget ended it; nothing here blames the provider.
+    /// Our own budget ended it; the provider is not at fault.
     Deferred {
-        /// Which budget.
+        /// The budget.
         reason: DeferReason,
-        /// After how long it makes sense to try again.
+        /// Time after which a retry makes sense.
         retry_in: Option<Duration>,
     },
-    /// The provider pushes back and the attempts are used up: what may arm a cooldown.
+    /// The provider rate-limited us and the attempts are used up: may start a cooldown.
     Pressure {
-        /// How.
+        /// Kind of pressure.
         reason: PressureReason,
-        /// After how long it makes sense to try again.
+        /// Time after which a retry makes sense.
         retry_in: Option<Duration>,
     },
-    /// The retry would come later than the caller allows, or its deadline came before the answer. Holds after how long it makes sense to try again.
+    /// The retry would be later than the caller allows, or the deadline came before the answer. Holds the time after
+    /// which a retry makes sense.
     TooLate(Duration),
 }
 
@@ -69,8 +70,8 @@ impl End {
         }
     }
 
-    /// When somebody who can wait may send the request again: a circuit or a retry budget ended the call, and not the
-    /// request. `verdict` is what the last answer meant.
+    /// When a scheduler that can wait may send the request again: a circuit or a retry budget ended the call, not the
+    /// request. `verdict` is the meaning of the last answer.
     #[must_use]
     pub fn later(self, verdict: Verdict) -> Option<Later> {
         match self {
@@ -83,7 +84,7 @@ impl End {
     }
 }
 
-/// When a scheduler sends a request after all, although its call is over.
+/// When a scheduler sends a request again although its call is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Later {
     /// After this time.
@@ -95,23 +96,23 @@ pub enum Later {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The provider never saw the request: no name, no connection, no TLS.
+    /// The provider never saw the request: no DNS name, no connection, no TLS.
     NotSent,
-    /// Anything may have happened to it.
+    /// The provider may have seen the request.
     Lost,
 }
 
-/// What is known about a request that decides whether it may be repeated.
+/// Properties of a request that decide whether a retry is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeatable {
     /// Its method is idempotent.
     idempotent: bool,
-    /// Its body is still there.
+    /// Its body is still available.
     body_kept: bool,
 }
 
 impl Repeatable {
-    /// A request with this method; `body_kept` says whether its body can be sent again.
+    /// A request with this method; `body_kept`: its body can be sent again.
     #[must_use]
     pub fn new(method: &Method, body_kept: bool) -> Self {
         Self { idempotent: method.is_idempotent(), body_kept }

@@ -1,12 +1,11 @@
 //! The one place that waits before a send.
 //!
-//! A [`SendGovernor`] drives the pure governor of one key: it queues callers in the order in which they
-//! came, lets the head ask for admission, and sleeps until the time that the governor names. That sleep
-//! is the only one before a send in the whole workspace ([`pause`]); retries use it too. Whatever a
-//! caller does with its admission, it is answered: dropped before the send it is refunded, dropped after
-//! it only its place in flight is freed, since the provider has counted it.
+//! A [`SendGovernor`] drives the pure governor of one key: it queues callers in order of arrival, lets the head ask
+//! for admission, and sleeps until the time that the governor returns. That sleep is the only one before a send in
+//! the whole workspace ([`pause`]); retries use it too. Every permit is given back: dropped before the send it is
+//! refunded, dropped after the send only its in-flight slot is freed, since the provider has counted the request.
 //!
-//! Never decides: pace, gate, circuit and budgets are the governor's.
+//! The governor makes all decisions: pace, gate, circuit and budgets.
 
 use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
@@ -27,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The send governor of one key. Cheap to clone: all clones are the same governor.
+/// The send governor of one key. Cheap to clone: all clones share the governor.
 #[derive(Clone)]
 pub struct SendGovernor {
     pub(crate) shared: Arc<Shared>,
@@ -39,14 +38,14 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     state: Mutex<State>,
     slot: Option<Slot>,
-    /// Answers come from a recording, so that nobody is spared by waiting.
+    /// Answers come from a recording, so waiting protects nobody.
     is_replay: bool,
-    /// Whether the slot had something to begin with, and why not although there is a file.
+    /// Whether the saved state was loaded, and why not although there is a file.
     is_remembered: bool,
     memory_trouble: Option<String>,
 }
 
-/// What changes, behind one lock that is never held across an `await`.
+/// Mutable state behind one lock, which is never held across an `await`.
 pub(crate) struct State {
     pub(crate) governor: Governor,
     pub(crate) queue: Queue,
@@ -73,8 +72,8 @@ impl SendGovernor {
         }
     }
 
-    /// For answers that come from a recording: never waits, retries as often as the call allows, and counts requests
-    /// against the run's budget.
+    /// For answers from a recording: never waits, retries as often as the call allows, and counts requests against
+    /// the run budget.
     #[cfg(feature = "client")]
     pub(crate) fn for_replay(key: Key, request_cap: Option<u64>) -> Self {
         let config = Config {
@@ -88,7 +87,7 @@ impl SendGovernor {
         Self::build(key, Settings { config, ..Settings::default() }, None, true)
     }
 
-    /// Whose limit it keeps.
+    /// The key.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.shared.key
@@ -109,15 +108,15 @@ impl SendGovernor {
     /// ```
     ///
     /// # Errors
-    /// When the request may not be sent at all.
+    /// The request may not be sent at all.
     pub async fn until_ready(&self) -> Result<SendPermit, Refused> {
         self.until_ready_within(&CallLimits::default()).await
     }
 
-    /// The same for a caller that does not wait for ever.
+    /// The same with limits on the wait.
     ///
     /// # Errors
-    /// When the request may not be sent at all, or not within the caller's limits.
+    /// The request may not be sent at all, or not within the caller's limits.
     pub async fn until_ready_within(&self, call_limits: &CallLimits) -> Result<SendPermit, Refused> {
         let mut call = Call::new(call_limits);
         call.draw_launch(self.shared.settings.launch_jitter);
@@ -128,7 +127,7 @@ impl SendGovernor {
         Ok(SendPermit { shared: Arc::clone(&self.shared), permit: Some(permit), is_sent: false, waited: call.waited })
     }
 
-    /// Takes a request of `call` for sent if that may be now: the caller does so at once.
+    /// Admits a request of `call` if it may be sent now; the caller sends it at once.
     pub(crate) fn send_at_once(&self, call: &mut Call) -> Result<Option<InFlight<'_>>, Refused> {
         Ok(self.shared.admit_at_once(call)?.map(|permit| self.in_flight(permit)))
     }
@@ -142,8 +141,8 @@ impl SendGovernor {
         InFlight { shared: &self.shared, permit: Some(permit) }
     }
 
-    /// Takes what was learned elsewhere, for example from a connector's cursor. Where the registry remembers this key,
-    /// too, the more careful of both counts.
+    /// Loads learned state from elsewhere, for example from a connector's cursor. If the registry has saved state
+    /// too, the more conservative of both counts.
     pub fn restore(&self, learned: &Learned) {
         let now = self.shared.clock.now();
         let governor = &mut self.shared.lock().governor;
@@ -154,13 +153,13 @@ impl SendGovernor {
         }
     }
 
-    /// Why nothing is remembered of this key although there is a file, for people.
+    /// Why an existing file of saved state was not used, for people.
     #[must_use]
     pub fn memory_trouble(&self) -> Option<&str> {
         self.shared.memory_trouble.as_deref()
     }
 
-    /// What is worth remembering; `None` after an opt-out of pacing.
+    /// The learned state to save; `None` without pacing.
     #[must_use]
     pub fn learned(&self) -> Option<Learned> {
         self.shared.learned()
@@ -176,17 +175,16 @@ impl SendGovernor {
             && snapshot.is_none_or(|snapshot| snapshot.in_flight == 0 && snapshot.next_allowed <= now)
     }
 
-    /// Writes down what was learned, now and on this thread.
+    /// Saves the learned state, now and on this thread.
     pub(crate) fn save(&self) {
         self.shared.save();
     }
 }
 
-/// Dates are whole milliseconds, of which one is lost at each end: a remembered gate must not open early.
+/// Dates are whole milliseconds, and one is lost at each end: a remembered gate must not open early.
 const WALL_CLOCK_ERROR: Duration = Duration::from_millis(2);
 
-/// The only sleep before a send: until the time that was named, or until the bell says that something
-/// has changed.
+/// The only sleep before a send: until `until`, or until the bell rings.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(crate) async fn pause(until: Instant, bell: &Notify) {
     tokio::select! {
@@ -197,11 +195,11 @@ pub(crate) async fn pause(until: Instant, bell: &Notify) {
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing below panics half-way through a change; a poisoned lock is still a consistent state.
+        // Nothing below panics during a change; a poisoned lock still guards a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The short way: nobody waits and the governor agrees. Whoever gets the permit answers it.
+    /// Fast path: nobody waits and the governor admits. The receiver of the permit gives it back.
     fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -219,11 +217,11 @@ impl Shared {
         }
     }
 
-    /// The long way: a place in the queue until it is the first, and then the governor's time.
+    /// Slow path: queue until first, then wait for the governor's time.
     async fn queue_up(&self, call: &mut Call) -> Result<Permit, Refused> {
         let start = Instant::now();
         let mut reason = None;
-        let place = Place::take(self, call)?;
+        let place = QueueSlot::take(self, call)?;
         let permit = loop {
             match self.step(&place, call) {
                 Step::Send(permit) => break permit,
@@ -243,7 +241,7 @@ impl Shared {
         Ok(permit)
     }
 
-    fn step(&self, place: &Place<'_>, call: &mut Call) -> Step {
+    fn step(&self, place: &QueueSlot<'_>, call: &mut Call) -> Step {
         let now = self.clock.now();
         let mut state = self.lock();
         if call.is_over() {
@@ -253,14 +251,14 @@ impl Shared {
         if !state.queue.is_head(place.number) {
             return Step::Pause { until: self.far(call), why: state.governor.wait_reason(now) };
         }
-        // A moment and not a length, like the governor's: the later of the two counts, and never their sum.
+        // A moment and not a length, like the governor's: the later of the two counts, never their sum.
         if let Some(launch) = call.launch() {
             return Step::Pause { until: launch, why: state.governor.wait_reason(now) };
         }
         self.ask(&mut state, call, now)
     }
 
-    /// What the governor says to the caller whose turn it is.
+    /// Asks the governor for the head of the queue.
     fn ask(&self, state: &mut State, call: &mut Call, now: Time) -> Step {
         match state.governor.poll_admit(now) {
             Admission::Send(permit) => {
@@ -281,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// As long as a caller may wait.
+    /// The end of the longest wait.
     fn far(&self, call: &Call) -> Instant {
         call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER))
     }
@@ -295,7 +293,7 @@ impl Shared {
         self.learned_beside(None)
     }
 
-    /// The same with what another process has written down about this key: its gate and its refusals are kept here, too.
+    /// Merges the state that another process saved for this key: its gate and its refusals count here too.
     fn learned_beside(&self, others: Option<&Others>) -> Option<Learned> {
         let (now, wall_now) = (self.clock.now(), wall_now());
         let governor = &mut self.lock().governor;
@@ -310,17 +308,17 @@ impl Shared {
         })
     }
 
-    /// Writes down what was learned. The text is made under the slot's lock: of two writers the later
-    /// one writes the newer text.
+    /// Saves the learned state. The text is created under the slot's lock: of two writers the later one writes the
+    /// newer text.
     fn save(&self) {
         let Some(slot) = &self.slot else { return };
         if let Err(error) = slot.save(|others| self.learned_beside(others)) {
             self.lock().figures.memory_errors += 1;
-            tracing::warn!(key = %self.key, %error, "what was learned could not be written down");
+            tracing::warn!(key = %self.key, %error, "the learned rates could not be saved");
         }
     }
 
-    /// A request that was admitted is not sent after all.
+    /// An admitted request is not sent.
     fn give_back(&self, permit: Permit) {
         let mut state = self.lock();
         state.governor.cancel(permit);
@@ -328,19 +326,19 @@ impl Shared {
         state.queue.ring();
     }
 
-    /// A request was sent, and nobody waits for its answer any more.
+    /// A request was sent, and its caller stopped waiting.
     fn abandon(&self, permit: Permit) {
         let mut state = self.lock();
         state.governor.abandon(permit);
         state.queue.ring();
     }
 
-    /// Tells the governor what came back. What it learned is to be [remembered](Self::remember) then.
+    /// Reports the answer to the governor. [`remember`](Self::remember) must follow.
     fn answer(&self, permit: Permit, outcome: &Outcome, attempt: u32) -> Advice {
         let now = self.clock.now();
         let mut state = self.lock();
         let jitter = Jitter::from_bits(fastrand::u64(..));
-        // What a recorded provider asked for was waited for when it was recorded.
+        // A recording contains its waits: they are not repeated.
         let bare = self.is_replay.then(|| Outcome::bare(outcome.verdict));
         let advice = state.governor.on_outcome(permit, bare.as_ref().unwrap_or(outcome), attempt, jitter, now);
         state.figures.on_outcome(outcome.verdict);
@@ -349,8 +347,7 @@ impl Shared {
         advice
     }
 
-    /// Sees to it that what was learned is on disk: a refusal before anybody hears of it, everything
-    /// else once in a while and behind the caller's back.
+    /// Saves the learned state: a refusal before the caller sees it, everything else periodically in the background.
     pub(crate) async fn remember(self: &Arc<Self>, is_refusal: bool) {
         let Some(slot) = &self.slot else { return };
         if !is_refusal && !slot.is_due() {
@@ -359,14 +356,14 @@ impl Shared {
         let (shared, (done, saved)) = (Arc::clone(self), tokio::sync::oneshot::channel());
         let saving = std::thread::Builder::new().name("gleaner-save".to_owned()).spawn(move || {
             shared.save();
-            // Nobody waits for it unless it is a refusal.
+            // Only a refusal is awaited.
             let _nobody = done.send(());
         });
         match saving {
-            // A system that gives no more threads still has this one.
+            // If no thread can be started, this one saves.
             Err(_) => self.save(),
             Ok(_) if is_refusal && saved.await.is_err() => {
-                tracing::warn!(key = %self.key, "the thread that writes down what was learned is gone");
+                tracing::warn!(key = %self.key, "the thread that saves learned rates is gone");
             }
             Ok(_) => {}
         }
@@ -374,12 +371,12 @@ impl Shared {
 }
 
 impl State {
-    /// Callers that wait: for their turn, or before a retry.
+    /// Callers that wait for their turn or before a retry.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.figures.pausing
     }
 
-    /// When everyone who waits now would have been sent, at the present rate.
+    /// Time until all waiting callers would be sent, at the current rate.
     fn time_to_drain(&self, now: Time) -> Duration {
         let Some(snapshot) = self.governor.snapshot(now) else { return Duration::ZERO };
         let waiting = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
@@ -387,12 +384,12 @@ impl State {
     }
 }
 
-/// Whether an answer must not be forgotten, come what may.
+/// Whether an answer must be saved before the caller sees it.
 pub(crate) fn is_refusal(outcome: &Outcome) -> bool {
     Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some()
 }
 
-/// What the caller of a turn does next.
+/// Next step of the caller at the head.
 enum Step {
     Send(Permit),
     Pause { until: Instant, why: Option<WaitReason> },
@@ -405,7 +402,7 @@ pub(crate) struct Call {
     /// Drawn when it first queues, and kept by its retries.
     number: Option<Number>,
     last_send: Option<Instant>,
-    /// The attempt that is next is not sent before this, by chance.
+    /// Random delay: the next attempt is not sent before this time.
     not_before: Option<Instant>,
     /// When its last attempt was admitted.
     pub(crate) admitted_at: Time,
@@ -418,8 +415,8 @@ impl Call {
         Self { number: None, last_send, not_before: None, admitted_at: Time::ZERO, waited }
     }
 
-    /// Draws when the next attempt may go out, unless there would be no time for it. Drawn when the attempt is asked
-    /// for, before any pause: what is told, paced or drawn runs at the same time, and the latest counts.
+    /// Draws the random delay of the next attempt, unless no time is left for it. Drawn when the attempt is
+    /// requested, before any pause: Retry-After, pacing and delay run at the same time, and the latest counts.
     pub(crate) fn draw_launch(&mut self, window: Duration) {
         self.not_before = None;
         if !window.is_zero() {
@@ -428,7 +425,7 @@ impl Call {
         }
     }
 
-    /// The drawn moment, if it is still to come.
+    /// The drawn time, if it is in the future.
     fn launch(&self) -> Option<Instant> {
         self.not_before.filter(|launch| *launch > Instant::now())
     }
@@ -437,20 +434,20 @@ impl Call {
         self.last_send.is_some_and(|last| last < at)
     }
 
-    /// Whether the last moment for a send has come. `>=`: a timer may not wake again for equality.
+    /// Whether the latest time for a send has come. `>=`: a timer may not wake again for equality.
     fn is_over(&self) -> bool {
         self.last_send.is_some_and(|last| last <= Instant::now())
     }
 }
 
 /// A place in the queue, given up on drop.
-struct Place<'a> {
+struct QueueSlot<'a> {
     shared: &'a Shared,
     number: Number,
     bell: Arc<Notify>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueueSlot<'a> {
     fn take(shared: &'a Shared, call: &mut Call) -> Result<Self, Refused> {
         let now = shared.clock.now();
         let mut state = shared.lock();
@@ -459,7 +456,7 @@ impl<'a> Place<'a> {
             let retry_in = state.time_to_drain(now);
             return Err(shared.refused(Refusal::QueueFull(waiting), Some(retry_in)));
         }
-        // Not even at the fastest pace that is allowed would its turn come in time. A retry is before others.
+        // Even at the fastest pace its turn would come too late. A retry is before others.
         if call.number.is_none() && call.last_send.is_some() {
             let ahead = u32::try_from(waiting).unwrap_or(u32::MAX);
             let snapshot = state.governor.snapshot(now);
@@ -477,13 +474,13 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.shared.lock().queue.leave(self.number);
     }
 }
 
-/// Leave to send one request now.
+/// Permission to send one request now.
 #[must_use = "a permit is answered, or given back by dropping it"]
 pub struct SendPermit {
     shared: Arc<Shared>,
@@ -493,19 +490,19 @@ pub struct SendPermit {
 }
 
 impl SendPermit {
-    /// How long it waited for its turn.
+    /// Time that it waited for its turn.
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Says that the request goes out now: dropped from here on, it is not given back.
+    /// Marks the request as sent: dropped after this, the permit is not refunded.
     pub const fn sent(&mut self) {
         self.is_sent = true;
     }
 
-    /// Tells the governor what came back; `attempt` is counted from 0, and `u32::MAX` says that the request is not sent
-    /// again in any case. A retry asks for a permit like everything else, not before the time that is answered.
+    /// Reports the answer to the governor; `attempt` counts from 0, and `u32::MAX` means that the request is not
+    /// retried in any case. A retry needs a new permit, not before the returned time.
     pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Next {
         let Some(permit) = self.permit.take() else { return Next::End(End::Done) };
         let advice = self.shared.answer(permit, outcome, attempt);
@@ -526,8 +523,8 @@ impl Drop for SendPermit {
 
 gleaner_base::debug_only!(SendPermit, |it| waited = it.waited);
 
-/// [`SendPermit`] of a request that was sent, for a caller that keeps the send governor: it borrows. Counting one more owner, and one less
-/// again, would be the dearest part of a turn when many threads do so.
+/// [`SendPermit`] of a sent request for a caller that holds the send governor: it borrows, because updating the
+/// reference count would be the most expensive part of a turn with many threads.
 #[must_use = "a request that was sent is answered with its outcome"]
 pub(crate) struct InFlight<'a> {
     shared: &'a Arc<Shared>,
@@ -535,14 +532,14 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
-    /// Says by when the provider had it, at the latest.
+    /// Sets the latest time at which the provider had the request.
     pub(crate) fn arrived(&self, at: Instant) {
         let Some(permit) = &self.permit else { return };
         let clock = &self.shared.clock;
         self.shared.lock().governor.on_launch(permit, clock.time(at), clock.now());
     }
 
-    /// As [`SendPermit::answer`], but for what has to be remembered before the caller hears of it.
+    /// Like [`SendPermit::answer`], but the caller must still save a refusal.
     pub(crate) fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
         self.permit.take().map_or(Advice::Done, |permit| self.shared.answer(permit, outcome, attempt))
     }
@@ -557,7 +554,7 @@ impl Drop for InFlight<'_> {
 }
 
 impl State {
-    /// Takes the evidence of circuit changes out of the governor, which keeps only two.
+    /// Moves circuit transitions out of the governor, which keeps only two.
     fn collect_transitions(&mut self, key: &Key) {
         while let Some(transition) = self.governor.next_transition() {
             let (from, to) = (transition.previous.as_str(), transition.state.as_str());

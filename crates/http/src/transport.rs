@@ -1,8 +1,7 @@
-//! One call with its attempts: admit, send, classify, tell the governor, and again if it says so. The one retry loop.
+//! One call with its attempts: admit, send, classify, report to the governor, retry. The one retry loop.
 //!
-//! Every attempt, retries included, is admitted by the same core and takes a permit; there is no second
-//! path to the provider. [`Transport`] is the seam: the client, the middleware, the tower layer and the
-//! reverse proxy differ only in how they send once.
+//! Every attempt, retries included, needs a permit of the same governor; there is no second path to the provider.
+//! Client, middleware, tower layer and reverse proxy implement [`Transport`] and differ only in how they send once.
 
 use crate::call_limits::CallLimits;
 use crate::clock::wall_now;
@@ -18,25 +17,25 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Sends one request, as often as it is asked to.
+/// Sends one request, once per call of `send`.
 pub trait Transport: Send {
-    /// What a provider answers.
+    /// Type of an answer.
     type Answer: Send;
     /// Why there is no answer.
     type Failure: Send;
 
-    /// Whether no request comes out of sending this one that another governor would see. One that is sent by
-    /// other people's code, such as a middleware, may be the reason for any number of others.
+    /// Whether sending this request cannot cause another governed request. Code of other people, such as a
+    /// middleware, may cause any number of others.
     const IS_LAST_HOP: bool = false;
 
-    /// Told before each attempt when it is given up.
+    /// Called before each attempt with its timeout.
     fn on_attempt(&mut self, _ends: Instant) {}
 
     /// Sends the request once. Must not wait for anything but the provider.
     fn send(&mut self) -> impl Future<Output = Result<Self::Answer, Self::Failure>> + Send;
 
-    /// By when the provider had what was sent, at the latest, if that may be later than its admission: two sends
-    /// are apart as the provider sees them. Asked after each attempt.
+    /// The latest time at which the provider had the request, if that may be later than its admission, because the
+    /// provider measures the distance of two sends. Called after each attempt.
     fn arrived(&self, _result: Result<&Self::Answer, &Self::Failure>) -> Option<Instant> {
         None
     }
@@ -44,28 +43,28 @@ pub trait Transport: Send {
     /// The failure of an attempt that took longer than `limit`.
     fn timed_out(&self, limit: Duration) -> Self::Failure;
 
-    /// What the answer, or its absence, means.
+    /// Classifies the answer, or its absence.
     fn classify(&self, result: Result<&Self::Answer, &Self::Failure>, wall_now: WallTime) -> Outcome;
 
-    /// Whether sending it again would do nothing twice. Asked only when there is an attempt left.
+    /// Whether a retry cannot execute anything twice. Called only when an attempt is left.
     fn may_repeat(&self, result: Result<&Self::Answer, &Self::Failure>, outcome: &Outcome) -> bool;
 }
 
-/// What became of a call that was sent at least once.
+/// Result of a call that was sent at least once.
 pub struct Finished<T: Transport> {
     /// The last answer, or why there was none.
     pub result: Result<T::Answer, T::Failure>,
-    /// What it means.
+    /// Meaning of the answer.
     pub verdict: Verdict,
-    /// Why it was not sent again.
+    /// Why it was not retried.
     pub end: End,
-    /// How often it was sent.
+    /// Number of sends.
     pub attempts: u32,
-    /// How long it waited before its sends, all together.
+    /// Total wait before the sends.
     pub waited: Duration,
 }
 
-/// Shows no answer: it may hold anything.
+/// Omits the answer: it may hold private data.
 impl<T: Transport> fmt::Debug for Finished<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { result, verdict, end, attempts, waited } = self;
@@ -81,15 +80,15 @@ type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>
 const LAST: u32 = u32::MAX;
 
 tokio::task_local! {
-    /// By which key the request is governed that this task is sending.
+    /// The key that governs the request of this task.
     static GOVERNED_BY: Arc<Key>;
 }
 
 impl SendGovernor {
-    /// Sends a request through `transport` until its answer is final, and says what became of it.
+    /// Sends a request through `transport` until its answer is final.
     ///
     /// # Errors
-    /// When it was not sent, or a retry was not.
+    /// It was not sent, or a retry was refused.
     pub async fn run<T: Transport>(&self, call_limits: &CallLimits, transport: &mut T) -> Result<Finished<T>, Refused> {
         self.refuse_second_governor()?;
         let mut call = Call::new(call_limits);
@@ -99,7 +98,7 @@ impl SendGovernor {
             let of_this_call = |refused| Refused { attempts: attempt, ..refused };
             let sent = match self.send_at_once(&mut call).map_err(of_this_call)? {
                 Some(sent) => sent,
-                // Who waits can afford a box, and who does not has a smaller future for it.
+                // Box the slow path; keep the hot future small.
                 None => Box::pin(self.turn_to_send(&mut call)).await.map_err(of_this_call)?,
             };
             let (result, is_cut) = self.send_once(call_limits, call.admitted_at, transport).await;
@@ -107,27 +106,27 @@ impl SendGovernor {
                 sent.arrived(at);
             }
             if is_cut {
-                // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
+                // The caller's deadline says nothing about the provider: nobody waits for the answer.
                 drop(sent);
                 let end = End::TooLate(Duration::ZERO);
                 let (verdict, waited) = (Verdict::Network, call.waited);
                 return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
             }
             let (meaning, advice) = {
-                // It is large, and is not kept while anything is waited for.
+                // Large, so it is dropped before the next await.
                 let outcome = transport.classify(result.as_ref(), wall_now());
                 let is_last = attempt + 1 >= call_limits.attempts || !transport.may_repeat(result.as_ref(), &outcome);
-                (Meaning::of(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
+                (Meaning::from_outcome(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
             };
             self.shared.remember(meaning.is_refusal).await;
             let now = self.shared.clock.now();
             let end = match Next::after(advice, meaning.told_wait, now) {
                 Next::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
-                    // Now and not after the pause: on top of a Retry-After comes nothing.
+                    // Drawn now and not after the pause: nothing is added to a Retry-After.
                     call.draw_launch(self.shared.settings.launch_jitter);
                     let reason = if meaning.told_wait.is_some() { WaitReason::Gate } else { WaitReason::Pacing };
-                    // As before a turn: who waits can afford a box.
+                    // Box the slow path, as before a turn.
                     Box::pin(self.pause_until(at, (reason, meaning.is_refusal), &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
@@ -141,8 +140,7 @@ impl SendGovernor {
         }
     }
 
-    /// A request that comes from inside another one to the same provider passes two governors, and would
-    /// wait at both.
+    /// A request caused by another request to the same provider passes two governors and would wait at both.
     fn refuse_second_governor(&self) -> Result<(), Refused> {
         let is_same_provider = |key: &Key| key.provider() == self.key().provider();
         let by = GOVERNED_BY.try_with(|key| is_same_provider(key).then(|| Key::clone(key)));
@@ -152,19 +150,19 @@ impl SendGovernor {
         }
     }
 
-    /// Sends once; also whether it was the caller's deadline that ended it, and not the attempt's own.
+    /// Sends once; also returns whether the caller's deadline ended it, not the attempt's timeout.
     async fn send_once<T: Transport>(
         &self,
         call_limits: &CallLimits,
         admitted_at: Time,
         transport: &mut T,
     ) -> (SendResult<T>, bool) {
-        // It is sent as soon as it is admitted; asking the clock again would cost more than it tells.
+        // It is sent when it is admitted; reading the clock again would cost more than it tells.
         let start = self.shared.clock.instant(admitted_at);
         let ends = call_limits.attempt_ends(start);
         transport.on_attempt(ends);
         let in_time = {
-            // Sending is a large future: it stays where it is, and what goes around it is small.
+            // Pinned here: sending is a large future, and its wrappers stay small.
             let sending = pin!(transport.send());
             if T::IS_LAST_HOP {
                 timeout_at(ends, sending).await
@@ -181,7 +179,7 @@ impl SendGovernor {
         }
     }
 
-    /// The pause after a refusal: what the provider asked for, or our own backoff, and never both.
+    /// The pause after a refusal: the provider's Retry-After or our own backoff, never both.
     async fn pause_until(&self, at: Time, (reason, is_refusal): (WaitReason, bool), call: &mut Call) {
         let start = Instant::now();
         let pausing = Pausing::new(&self.shared, at, is_refusal);
@@ -193,7 +191,7 @@ impl SendGovernor {
     }
 }
 
-/// What is needed of an outcome after the governor has heard of it.
+/// Parts of an outcome that are needed after it was reported.
 #[derive(Clone, Copy)]
 struct Meaning {
     verdict: Verdict,
@@ -202,12 +200,12 @@ struct Meaning {
 }
 
 impl Meaning {
-    fn of(outcome: &Outcome) -> Self {
+    fn from_outcome(outcome: &Outcome) -> Self {
         Self { verdict: outcome.verdict, told_wait: outcome.told_wait(), is_refusal: is_refusal(outcome) }
     }
 }
 
-/// Counts a caller that pauses before a retry among those who wait, for as long as it does.
+/// Counts a caller as waiting while it pauses before a retry.
 struct Pausing<'a>(&'a Shared);
 
 impl<'a> Pausing<'a> {

@@ -1,8 +1,8 @@
-//! Keeps what was learned on the cursor of a stream that the run collects anyway.
+//! Stores the learned state on the cursor of a stream that the run collects.
 //!
-//! A connector has no place of its own that outlives its run but the cursors of declared streams, and a
-//! made-up stream would be refused by the runtime. So two fields ride along on a declared one. Restoring
-//! applies the staleness guard of the governor; a connector threads a cursor through and knows no more.
+//! A connector can store state beyond its run only in cursors of declared streams; the runtime would reject an
+//! invented stream. So a declared cursor gets extra fields. The governor ignores a stale rate when it is restored;
+//! the connector only passes the cursor through.
 
 use gleaner_governor::{Learned, WallTime};
 use serde_json::{Map, Value};
@@ -10,26 +10,26 @@ use std::time::Duration;
 
 /// Interval in milliseconds; a number, with fractions.
 const INTERVAL: &str = "pacing_interval_ms";
-/// When it was written down, in milliseconds since 1970.
+/// Time of recording, in milliseconds since 1970.
 const RECORDED_AT: &str = "pacing_recorded_at_ms";
-/// All that was learned, gates included, as the governor writes it.
+/// The full learned state, gates included, in the governor's text form.
 const LEARNED: &str = "pacing_learned";
 
-/// A connector wanted to keep its rate on a stream that the run has not declared.
+/// The learned rate was to be stored on an undeclared stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stream {stream:?} is not declared in this run; keep the learned rate on one of {declared:?}")]
 pub struct UndeclaredStream {
-    /// What was asked for.
+    /// The requested stream.
     pub stream: String,
-    /// What there is.
+    /// The declared streams.
     pub declared: Vec<String>,
 }
 
-/// Adds what was learned to the cursor of `stream`, which must be among the `declared` ones. Whatever
-/// else is in the cursor stays. Without anything learned (pacing opted out) nothing is added.
+/// Adds the learned state to the cursor of `stream`, which must be `declared`. Other fields of the cursor stay.
+/// Without learned state (pacing is off) nothing is added.
 ///
 /// # Errors
-/// When the stream is not declared.
+/// The stream is not declared.
 pub fn persist_onto(
     cursor: &mut Map<String, Value>,
     stream: &str,
@@ -47,14 +47,14 @@ pub fn persist_onto(
     Ok(())
 }
 
-/// What a former run left on a cursor; `None` when there is nothing, or nothing that makes sense. The
-/// governor that it is given to decides whether it is still fresh.
+/// Reads the state that an earlier run left on a cursor; `None` when it is absent or invalid. The governor decides
+/// whether it is fresh.
 #[must_use]
 pub fn restore_from(cursor: &Map<String, Value>) -> Option<Learned> {
     let interval = cursor.get(INTERVAL)?.as_f64().filter(|ms| ms.is_finite() && *ms > 0.0)?;
     let recorded_at = WallTime::from_unix_millis(cursor.get(RECORDED_AT)?.as_u64()?);
     let all = cursor.get(LEARNED).and_then(Value::as_str).and_then(|text| Learned::decode(text.as_bytes()));
-    // Somebody who knows only the two fields may have changed them since.
+    // Code that knows only the two fields may have changed them since.
     if let Some(learned) = all.filter(|learned| learned.recorded_at == recorded_at) {
         return Some(learned);
     }

@@ -1,13 +1,13 @@
-//! The level below the governor: what everyone who sends HTTP shares, whatever decides when to send.
+//! HTTP below the governor: connections, bodies and redirects, shared by everything that sends.
 //!
 //! | | |
 //! |---|---|
-//! | [`client_builder`], [`public_only`] | connections: TLS, no redirects and retries of their own, public addresses only |
-//! | [`redirect_target`], [`is_redirect`], [`names_private_address`] | where a redirect leads to, and whether it may |
-//! | [`Body`], [`BodyLimits`], [`ACCEPTED`] | bodies: decoded piece by piece, bounded in size, ratio and idle time |
+//! | [`client_builder`], [`public_only`] | connections: TLS, without redirects and retries of reqwest, public addresses only |
+//! | [`redirect_target`], [`is_redirect`], [`names_private_address`] | the target of a redirect, and whether it is allowed |
+//! | [`Body`], [`BodyLimits`], [`ACCEPTED`] | bodies: decoded piece by piece, limited in size, ratio and idle time |
 //! | [`NoAnswer`] | why there is no answer, for a governor and for a person |
 //!
-//! Never waits before a send and never sends again. Needs the feature `client`.
+//! Never waits before a send and never retries. Needs the feature `client`.
 
 mod address;
 mod body;

@@ -1,6 +1,6 @@
-//! The scenarios that come with the program, compiled into it: a user's machine has nothing else.
+//! The scenarios that ship with the program, compiled in, because a user's machine has no other copy.
 //!
-//! A hand-kept list instead of a build script; a test sees to it that no file is forgotten.
+//! A manual list instead of a build script; a test checks that no file is missing.
 
 use crate::scenario::{Scenario, ScenarioError};
 
@@ -37,7 +37,7 @@ pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
 ///
 /// # Errors
 ///
-/// When one of them is wrong, which a test excludes.
+/// One of them is invalid, which a test excludes.
 pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
     names().filter_map(find).collect()
 }

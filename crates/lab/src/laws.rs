@@ -1,8 +1,7 @@
 //! The laws that the lab compares, behind one small interface.
 //!
-//! The baselines are other people's rules with their own constants, written again here so that all
-//! laws meet the same provider on the same clock. No law here sees more than a client could:
-//! statuses, headers, its own clock.
+//! The baselines are rules of other projects with their own constants, reimplemented here so that all laws meet the
+//! same provider on the same clock. A law sees no more than a client could: statuses, headers, its own clock.
 
 mod aimd;
 mod arc;
@@ -53,7 +52,7 @@ law_names! {
     Gleaner = "gleaner",
     /// Exponential backoff with full jitter, nothing else.
     Backoff = "backoff",
-    /// The same, but a Retry-After is waited for.
+    /// The same, but honors Retry-After.
     BackoffRetryAfter = "backoff-retry-after",
     /// AWS SDK adaptive retry mode.
     AwsAdaptive = "aws-adaptive",
@@ -91,12 +90,12 @@ pub fn build(name: LawName, scenario: &Scenario, tuning: &'static Tuning) -> Box
     }
 }
 
-/// What a law wants a free worker to do.
+/// Instruction of a law for a free worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send now.
     Send,
-    /// Ask again then; always later than now.
+    /// Ask again at this time; always later than now.
     WaitUntil(Time),
     /// Ask again after the next answer.
     WaitForAnswer,
@@ -104,18 +103,18 @@ pub enum Step {
 
 /// A law: decides when to send, and learns from answers.
 pub trait Law {
-    /// What `worker`, which has nothing in flight, does at `now`. `random` are 64 uniform bits.
+    /// The next step of `worker`, which has nothing in flight, at `now`. `random` are 64 uniform bits.
     fn poll(&mut self, worker: usize, now: Time, random: u64) -> Step;
 
-    /// The answer to what `worker` sent at `sent_at`.
+    /// The answer to the request that `worker` sent at `sent_at`.
     fn on_answer(&mut self, worker: usize, sent_at: Time, answer: &Answer, now: Time, random: u64);
 
-    /// The rate that the law believes it is at, where it has one.
+    /// The law's estimate of its own rate, if it has one.
     fn rate_per_s(&self) -> Option<f64> {
         None
     }
 
-    /// Whether all workers wait for the same thing; otherwise each has its own delay.
+    /// Whether all workers share one queue; otherwise each has its own delay.
     fn shares_one_queue(&self) -> bool {
         true
     }
@@ -126,8 +125,7 @@ pub trait Law {
 pub struct Answer {
     /// The status, or `None` when the connection was reset.
     pub status: Option<u16>,
-    /// Whether the lab's classifier, which knows `signal.status` and nothing more, calls it a
-    /// throttle.
+    /// Whether the lab's classifier, which knows only `signal.status`, calls it a throttle.
     pub throttled: bool,
     /// Quota and throttle headers.
     pub headers: Headers,
@@ -147,23 +145,22 @@ impl Answer {
                 (Some(status), status == scenario.signal.status)
             }
         };
-        // A connection that was reset brings no headers either.
+        // A reset connection has no headers.
         let headers = if status.is_some() { headers } else { Headers::new() };
         Self { status, throttled, headers, decision, lost: lost.is_some() }
     }
 
-    /// Whether the provider did what was asked.
+    /// Whether the provider accepted the request.
     pub fn is_accepted(&self) -> bool {
         self.decision == Decision::Accepted && !self.lost
     }
 
-    /// Whether the provider refused, because of a limit or of a suspension.
+    /// Whether the provider refused because of a limit or a suspension.
     pub fn is_refused(&self) -> bool {
         self.decision != Decision::Accepted
     }
 
-    /// Retry-After as a client that reads it correctly would, for an answer that arrives at
-    /// `now_s`.
+    /// Retry-After as a correct client reads it, for an answer that arrives at `now_s`.
     pub fn retry_after(&self, now_s: f64) -> Option<Duration> {
         let value = self.header("retry-after")?;
         if let Ok(seconds) = value.parse::<u64>() {
@@ -174,8 +171,8 @@ impl Answer {
         Some(Duration::from_secs_f64((date(value)? - server_now).max(0.0)))
     }
 
-    /// Until when the answer's Retry-After asks everyone to stay away. A date means that very
-    /// second, however a client corrects for clocks that differ.
+    /// End of the answer's Retry-After. A date means that exact second, whatever a client does about different
+    /// clocks.
     pub(crate) fn closed_until(&self, arrival: Time) -> Time {
         let Some(value) = self.header("retry-after") else { return Time::ZERO };
         match (value.parse::<u64>(), httpdate::parse_http_date(value)) {

@@ -1,20 +1,21 @@
-//! The best that anyone could do: knows all limits, their phase and all changes, and is never refused.
+//! The oracle: the best possible result of a client that knows all limits, their phase and all changes, and is never
+//! refused.
 //!
-//! Sends each request at the earliest moment at which every limit lets it pass unhindered, with the
-//! scenario's workers, latency and ceiling. Earliest is best for every kind of limit here: a
-//! request that is sent earlier never takes a place from more than one later request.
+//! It sends each request at the earliest moment at which every limit lets it pass unhindered, with the scenario's
+//! workers, latency and ceiling. Earliest is best for every kind of limit here: an earlier request never takes a slot
+//! from more than one later request.
 
 use crate::provider::{EPSILON_S, LimitState};
 use crate::rng::Rng;
 use crate::scenario::{LimitKind, Scenario};
 use crate::sim::{SALT_LATENCY, SALT_NOISE};
 
-/// What the oracle reaches.
+/// Result of the oracle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// Requests accepted within the horizon, noise taken off; at most the backlog.
+    /// Requests accepted within the horizon, minus noise; at most the backlog.
     pub accepted: u64,
-    /// When the backlog was done; the horizon when there is none or it was not.
+    /// When the backlog was done; the horizon if there is none or it was not.
     pub completion_s: f64,
 }
 
@@ -46,8 +47,8 @@ pub fn best(scenario: &Scenario, seed: u64) -> Best {
     }
 }
 
-/// The first moment from `from` on at which a worker is free and every limit passes a request.
-/// Waiting for one may outlast what the other said (a concurrency limit that begins meanwhile).
+/// The first moment from `from` on at which a worker is free and every limit passes a request. Waiting for a worker
+/// may outlast the limits' answer (a concurrency limit that begins meanwhile).
 fn settle(limits: &mut [LimitState], workers: &mut Workers, from: f64) -> f64 {
     let mut now = from;
     loop {
@@ -62,7 +63,7 @@ fn settle(limits: &mut [LimitState], workers: &mut Workers, from: f64) -> f64 {
 /// The first moment from `from` on at which every active limit passes a request unhindered.
 fn earliest(limits: &mut [LimitState], from: f64) -> f64 {
     let mut now = from;
-    // Each round ends at the end of some wait; limits are few, and a round that finds no wait ends it.
+    // Each round ends at the end of some wait; limits are few, and a round without a wait ends the loop.
     loop {
         let wait = limits
             .iter_mut()

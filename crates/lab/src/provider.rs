@@ -1,13 +1,13 @@
-//! The provider's side: limits as real services enforce them, and the answers they give.
+//! The simulated provider: limits as real services enforce them, and their answers.
 //!
-//! A request is decided at the moment it is sent. All active limits must pass it; a refusal uses up
-//! quota only where `count_rejected` says so. The provider knows nothing of the law it meets.
+//! A request is decided at the moment it is sent. All active limits must pass it; a refusal uses up quota only with
+//! `count_rejected`. The provider does not know the law.
 
 use crate::scenario::{HeaderKind, Limit, LimitKind, RetryAfterKind, Scenario};
 use std::collections::VecDeque;
 
-/// Seconds since 1970 at the simulation's start, 2026-01-01 00:00 UTC: a round number, so that
-/// windows that are aligned to the clock are aligned to the simulation.
+/// Seconds since 1970 at the simulation's start, 2026-01-01 00:00 UTC: a round number, so that windows aligned to the
+/// clock are aligned to the simulation.
 pub const EPOCH_S: f64 = 1_767_225_600.0;
 
 /// One limit with its state. Times are seconds since the start of the simulation.
@@ -28,7 +28,7 @@ enum State {
     Tarpit { limit: usize, window: f64, factor: f64, log: VecDeque<f64> },
 }
 
-/// Rounding in window arithmetic: a nanosecond is shorter than anything that is modelled.
+/// Rounding in window arithmetic: a nanosecond is shorter than anything modeled.
 pub(crate) const EPSILON_S: f64 = 1e-9;
 
 impl LimitState {
@@ -46,7 +46,7 @@ impl LimitState {
             LimitKind::Concurrency => State::Concurrency { limit: limit as usize, busy_until: Vec::new() },
             LimitKind::DelayQueue => State::Queue { rate, burst, excess: 0.0, at: spec.from_s, fresh: true },
             LimitKind::Tarpit => {
-                // 2.3/s over 10 s are 23, also where the product comes out a hair below.
+                // 2.3/s over 10 s are 23, also where the product is slightly below.
                 let limit = (rate * window + EPSILON_S).floor().max(1.0) as usize;
                 State::Tarpit { limit, window, factor: number(spec.factor), log: VecDeque::new() }
             }
@@ -65,7 +65,7 @@ impl LimitState {
         (self.spec.from_s, self.until_s)
     }
 
-    /// The long-run rate that the limit allows; a concurrency limit depends on the latency.
+    /// The average rate that the limit allows; for a concurrency limit it depends on the latency.
     pub fn sustained_rate(&self, latency_s: f64) -> f64 {
         match &self.state {
             State::Bucket { rate, .. } | State::Queue { rate, .. } => *rate,
@@ -75,7 +75,7 @@ impl LimitState {
         }
     }
 
-    /// Moves the state to `now`: tokens drip in, windows turn, old entries leave.
+    /// Moves the state to `now`: refills tokens, turns windows, drops old entries.
     fn advance(&mut self, now: f64) {
         match &mut self.state {
             State::Bucket { rate, burst, tokens, at } => {
@@ -96,14 +96,14 @@ impl LimitState {
             }
             State::Concurrency { busy_until, .. } => busy_until.retain(|&until| until > now + EPSILON_S),
             State::Queue { rate, excess, at, .. } => {
-                // May go below zero, down to -1: the request that follows is then not delayed.
+                // May go down to -1: the request that follows is then not delayed.
                 *excess = (*excess - (now - *at).max(0.0) * *rate).max(-1.0);
                 *at = now.max(*at);
             }
         }
     }
 
-    /// How long from `now` until one more request would pass; 0 when it passes now.
+    /// Time from `now` until one more request would pass; 0 when it passes now.
     pub fn wait(&mut self, now: f64) -> f64 {
         self.advance(now);
         match &self.state {
@@ -125,8 +125,8 @@ impl LimitState {
         }
     }
 
-    /// How long from `now` until one more request would pass *unhindered*: neither refused nor
-    /// slowed down. What the oracle waits for.
+    /// Time from `now` until one more request would pass *unhindered*: neither refused nor slowed down. For the
+    /// oracle.
     pub fn wait_unhindered(&mut self, now: f64) -> f64 {
         let wait = self.wait(now);
         match &self.state {
@@ -150,7 +150,7 @@ impl LimitState {
         }
     }
 
-    /// What an accepted request adds to and multiplies with its latency, in this order.
+    /// Added to and multiplied with the latency of an accepted request, in this order.
     fn slowdown(&self) -> (f64, f64) {
         match &self.state {
             State::Queue { rate, excess, .. } => (excess / rate, 1.0),
@@ -165,7 +165,7 @@ impl LimitState {
         }
     }
 
-    /// What a header would say: limit, remaining, seconds until whole, length of the window.
+    /// Values for quota headers: limit, remaining, seconds to reset, window length.
     fn quota(&mut self, now: f64) -> Quota {
         self.advance(now);
         match &self.state {
@@ -210,10 +210,10 @@ struct Quota {
     window_s: f64,
 }
 
-/// What the provider did with a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Done.
+    /// Accepted.
     Accepted,
     /// Refused because of a limit.
     Rejected,
@@ -238,10 +238,10 @@ pub struct Provider {
     pub bans: u64,
 }
 
-/// One decided request: what happened, and how the answer's latency is changed.
+/// A decided request, and the change of its latency.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// What happened.
+    /// The decision.
     pub decision: Decision,
     /// The true wait, when refused by a limit.
     pub wait_s: f64,
@@ -275,7 +275,7 @@ impl Provider {
         if self.wait(now) > EPSILON_S {
             self.limits.iter_mut().filter(active()).filter(|l| l.spec.count_rejected).for_each(|l| l.consume(now));
             self.strike(now);
-            // Where the refusal itself used up quota, the true wait is longer than it was before.
+            // If the refusal itself used up quota, the true wait is longer than before.
             return Decided { decision: Decision::Rejected, wait_s: self.wait(now), delay_s: 0.0, factor: 1.0 };
         }
         let (mut delay_s, mut factor) = (0.0_f64, 1.0_f64);
@@ -288,12 +288,12 @@ impl Provider {
         Decided { decision: Decision::Accepted, wait_s: 0.0, delay_s, factor }
     }
 
-    /// How long from `now` until one more request would pass all active limits.
+    /// Time from `now` until one more request would pass all active limits.
     fn wait(&mut self, now: f64) -> f64 {
         self.limits.iter_mut().filter(|l| l.is_active(now)).map(|l| l.wait(now)).fold(0.0, f64::max)
     }
 
-    /// Notes that an accepted request is being worked on until `until`.
+    /// Marks an accepted request as in progress until `until`.
     pub fn occupy(&mut self, now: f64, until: f64) {
         self.limits.iter_mut().filter(|l| l.is_active(now)).for_each(|l| l.occupy(until));
     }
@@ -314,8 +314,8 @@ impl Provider {
         }
     }
 
-    /// The headers of the answer to a request that was decided at `now` and is answered at
-    /// `arrival`. Quota headers are on every answer; a suspended account is told no Retry-After.
+    /// The headers of the answer to a request decided at `now` and answered at `arrival`. Quota headers are on every
+    /// answer; a suspended account gets no Retry-After.
     pub fn headers(&mut self, decided: &Decided, now: f64, arrival: f64) -> Headers {
         let mut headers = Headers::new();
         if decided.decision == Decision::Rejected {
@@ -326,7 +326,7 @@ impl Provider {
     }
 
     fn push_retry_after(&self, headers: &mut Headers, wait_s: f64, now: f64, arrival: f64) {
-        // Whole seconds, rounded up: what servers send.
+        // Whole seconds, rounded up, as servers send them.
         let seconds = |s: f64| s.ceil().max(1.0);
         let value = match self.retry_after {
             RetryAfterKind::None => return,

@@ -1,10 +1,9 @@
-//! Scenarios that nobody tuned for: drawn by a seeded generator within the catalogue's ranges.
+//! Random scenarios, drawn by a seeded generator within the catalogue's ranges.
 //!
-//! A law that only fits the named files shows here. Everything about the provider is random: kind,
-//! limit, window, phase, burst, latency, noise, signal, headers, strikes, workers. What is fixed is
-//! that a scenario is long enough for its limit to matter: at least 600 requests and ten windows
-//! of the first limit, within a day. Not drawn, because the format cannot say them: latency that
-//! drifts, several clients on one account, costs per request.
+//! They expose a law that only fits the named files. Everything about the provider is random: kind, limit, window,
+//! phase, burst, latency, noise, signal, headers, strikes, workers. Only the length is bounded, so that the limit
+//! matters: at least 600 requests and ten windows of the first limit, within a day. Not drawn, because the format
+//! cannot express them: drifting latency, several clients on one account, costs per request.
 
 use crate::rng::Rng;
 use crate::scenario::{
@@ -12,11 +11,10 @@ use crate::scenario::{
 };
 
 const SALT_RANDOM: u64 = 77;
-/// Rarer traits of the catalogue, drawn from a stream of their own: adding one changes only the
-/// scenarios that it falls on.
+/// Rarer traits of the catalogue, drawn from a separate stream: adding one changes only the scenarios that get it.
 const SALT_RARE: u64 = 78;
 
-/// Kinds by how often the catalogue has them.
+/// Kinds, by frequency in the catalogue.
 const KINDS: [LimitKind; 10] = [
     LimitKind::TokenBucket,
     LimitKind::TokenBucket,
@@ -64,8 +62,8 @@ pub fn scenario(seed: u64, index: u64) -> Scenario {
 fn latency(rng: &mut Rng) -> Latency {
     Latency {
         base_ms: rng.log_range(30.0, 600.0).round(),
-        // At 0.42 the p95 of an unhindered answer is twice the median, and no law could do better
-        // than a latency ratio of 2.
+        // At 0.42 the p95 of an unhindered answer is twice the median, and no law could get below a latency ratio of
+        // 2.
         sigma: rng.range(0.1, 0.4),
         reject_ms: rng.log_range(5.0, 100.0).round(),
     }
@@ -115,7 +113,7 @@ fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
     limit
 }
 
-/// Buckets that take minutes to drain (they look like a higher limit), and a hundred per second.
+/// Buckets that take minutes to drain (they look like a higher limit), and limits of a hundred per second.
 fn make_rare(rare: &mut Rng, limit: &mut Limit) {
     if limit.kind != LimitKind::TokenBucket {
         return;
@@ -156,12 +154,12 @@ fn step(rng: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
     let factor = rng.log_range(1.0 / 3.0, 3.0);
     let after = changed(&limits[0], at_s, factor);
     limits[0].until_s = at_s;
-    // Headers describe the first limit that is active, so the successor goes second.
+    // Headers describe the first active limit, so the successor goes second.
     limits.insert(1, after);
 }
 
-/// The limit that stands after the first change changes two to four times more, each time by a
-/// factor of up to three up or down, but never beyond a tenth or ten times of what it was.
+/// The limit after the first change changes two to four times more, each time by a factor of up to three up or down,
+/// within a tenth and ten times its original.
 fn steps(rare: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
     let start_s = limits[1].from_s;
     let count = rare.pick(&[2, 3, 4]);
@@ -203,7 +201,7 @@ fn penalty(rng: &mut Rng, rare: &mut Rng) -> Penalty {
         within_s: rng.pick(&[60.0, 300.0, 600.0, 600.0, 3600.0]),
         ban_s: rng.pick(&[300.0, 3600.0]),
         doubling: rng.chance(0.5),
-        // 418 and 429 are the other two that providers use for it.
+        // 418 and 429 are the other two statuses that providers use for it.
         status: if rare.chance(0.25) { rare.pick(&[418, 429]) } else { 403 },
     }
 }

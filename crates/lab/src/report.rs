@@ -1,7 +1,7 @@
-//! Runs made readable: words, summaries, charts for a terminal and a page for a browser.
+//! Reports of runs: text, summaries, terminal charts and an HTML page.
 //!
-//! Everything here is a function from figures and samples to text. Nothing writes, asks for the
-//! width of a terminal or chooses a colour: that is the business of whoever shows it.
+//! Everything here is a function from figures and samples to text. Nothing writes, reads the terminal's width or
+//! chooses a color: the caller does that.
 
 mod axis;
 mod chart;

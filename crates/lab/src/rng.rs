@@ -1,8 +1,8 @@
-//! Seeded randomness whose sequence is ours, so that the same seed gives the same bytes for ever.
+//! Our own seeded random numbers, so that the same seed always gives the same bytes.
 //!
-//! Why not a crate: a dependency may change its generator in a minor release, and every stored
-//! figure would change with it. `SplitMix64` (Steele, Lea, Flood 2014) is ten lines and passes
-//! BigCrush, which is far more than latency samples ask for. Never used for secrets.
+//! Why not a crate: a dependency may change its generator in a minor release, and every stored figure would change.
+//! `SplitMix64` (Steele, Lea, Flood 2014) is ten lines and passes BigCrush, more than latency samples need. Never
+//! used for secrets.
 
 /// A stream of random numbers; two streams with different salts are independent.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
-//! A provider described in a file: its limits, how it tells them, what it does to those who break them.
+//! Scenario file: a provider's limits, its signals and its penalties.
 //!
-//! The format is for other people to write, so a mistake is answered with the file, the key and
-//! what is allowed there. Numbers are checked once, here; the simulator behind it assumes them.
+//! People write these files, so an error names the file, the key and the allowed values. Numbers are checked once,
+//! here; the simulator relies on that.
 
 mod check;
 
@@ -11,50 +11,49 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Longest horizon that is simulated, in seconds: ten days. A run keeps a sample per request, so
-/// the horizon is what bounds its memory.
+/// Longest horizon in seconds: ten days. A run keeps a sample per request, so the horizon limits its memory.
 const HORIZON_MAX_S: f64 = 864_000.0;
-/// More workers than any client of one account has; bounds the event queue.
+/// More workers than any client of one account has; limits the event queue.
 const WORKERS_MAX: usize = 1024;
-/// Files larger than this are no scenarios.
+/// Larger files are rejected.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// One simulated provider and the client that meets it.
+/// One simulated provider and its client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Short name, as printed in tables.
     pub name: String,
-    /// What a reader should see.
+    /// Description for readers.
     #[serde(default)]
     pub about: String,
     /// Length of the simulation.
     #[serde(default = "default_horizon_s")]
     pub horizon_s: f64,
-    /// Requests that may be in flight.
+    /// Maximum of requests in flight.
     #[serde(default = "default_workers")]
     pub workers: usize,
     /// 0: endless work; n: stop when n are done.
     #[serde(default)]
     pub backlog: u64,
-    /// The owner's number: the shortest interval ever allowed.
+    /// The ceiling: the shortest interval ever allowed.
     #[serde(default = "default_ceiling_ms")]
     pub ceiling_interval_ms: f64,
-    /// How fast the provider answers.
+    /// Latency of the provider.
     #[serde(default)]
     pub latency: Latency,
-    /// Failures that have nothing to do with limits.
+    /// Failures unrelated to limits.
     #[serde(default)]
     pub noise: Noise,
     /// Limits; a request must pass all that are active.
     #[serde(default, rename = "limit")]
     pub limits: Vec<Limit>,
-    /// How a refusal looks.
+    /// Form of a refusal.
     #[serde(default)]
     pub signal: Signal,
     /// Suspension by strikes.
     pub penalty: Option<Penalty>,
-    /// Ranges that a run of law `gleaner` is held to.
+    /// Required ranges for a run of law `gleaner`.
     #[serde(default)]
     pub expect: Expect,
 }
@@ -119,7 +118,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The keys that a limit of this kind must have.
+    /// Required keys of a limit of this kind.
     const fn needs(self) -> &'static [&'static str] {
         match self {
             Self::TokenBucket | Self::DelayQueue => &["rate_per_s", "burst"],
@@ -134,7 +133,7 @@ impl LimitKind {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What kind of limit.
+    /// Kind of limit.
     pub kind: LimitKind,
     /// Requests per window, or in flight.
     pub limit: Option<f64>,
@@ -146,7 +145,7 @@ pub struct Limit {
     pub rate_per_s: Option<f64>,
     /// Depth of a bucket or a queue.
     pub burst: Option<f64>,
-    /// By how much a tarpit slows down.
+    /// Slowdown factor of a tarpit.
     pub factor: Option<f64>,
     /// Whether rejected requests use up quota.
     #[serde(default)]
@@ -159,7 +158,7 @@ pub struct Limit {
     pub until_s: f64,
 }
 
-/// What Retry-After says.
+/// Value of Retry-After.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryAfterKind {
@@ -178,7 +177,7 @@ pub enum RetryAfterKind {
     WrongLong,
 }
 
-/// Which quota headers every answer carries.
+/// Quota headers on every answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum HeaderKind {
     /// None.
@@ -196,15 +195,15 @@ pub enum HeaderKind {
     UsedLimit,
 }
 
-/// How a refusal looks.
+/// Form of a refusal.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Signal {
-    /// 429, 503, 403, or 200 (told in the body).
+    /// 429, 503, 403, or 200 (with the refusal in the body).
     pub status: u16,
-    /// What Retry-After says.
+    /// Value of Retry-After.
     pub retry_after: RetryAfterKind,
-    /// Which quota headers there are.
+    /// Quota headers.
     pub headers: HeaderKind,
 }
 
@@ -236,21 +235,21 @@ fn default_ban_status() -> u16 {
     403
 }
 
-/// Ranges that are checked for law `gleaner`.
+/// Required ranges for law `gleaner`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
-    /// Least goodput.
+    /// Minimum goodput.
     pub goodput_min: Option<f64>,
-    /// Largest share of rejected requests; six rejections in all always pass.
+    /// Maximum share of rejected requests; up to six rejections in total always pass.
     pub violations_max: Option<f64>,
-    /// Most suspensions.
+    /// Maximum of suspensions.
     pub bans_max: Option<u64>,
-    /// Largest p95 latency over base.
+    /// Maximum p95 latency over base.
     pub latency_ratio_max: Option<f64>,
 }
 
-/// Why a scenario cannot be used. The message names the file, the key and what is allowed.
+/// Why a scenario is rejected. The message names the file, the key and the allowed values.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
@@ -261,12 +260,12 @@ pub enum ScenarioError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The file is no scenario.
+    /// The file is not a valid scenario.
     #[error("{file}: {message}")]
     Format {
         /// The file.
         file: String,
-        /// What is wrong where, and what is allowed.
+        /// The problem, its position, and the allowed values.
         message: String,
     },
     /// A number is out of range.
@@ -276,9 +275,9 @@ pub enum ScenarioError {
         file: String,
         /// The key.
         key: String,
-        /// What it says.
+        /// The rejected value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
 }
@@ -287,12 +286,12 @@ impl Scenario {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// When the file cannot be read, is no scenario, or says something impossible.
+    /// The file cannot be read, or is not a valid scenario.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
         let read_error = |source| ScenarioError::Read { file: file.clone(), source };
         let mut bytes = Vec::new();
-        // Bounded by what is read and not by the length that is told: a device tells 0 and never ends.
+        // Limits the bytes read and not the reported length: a device reports 0 and never ends.
         let opened = File::open(path).map_err(read_error)?;
         opened.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
         if bytes.len() as u64 > FILE_MAX_BYTES {
@@ -309,7 +308,7 @@ impl Scenario {
     /// Parses and checks the text of a file; `file` is only named in errors.
     ///
     /// # Errors
-    /// When the text is no scenario, or says something impossible.
+    /// The text is not a valid scenario.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::Format {
             file: file.to_owned(),
@@ -319,7 +318,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The same provider met by another number of workers.
+    /// The same provider with another number of workers.
     pub fn with_workers(&self, workers: usize) -> Self {
         Self { workers, ..self.clone() }
     }

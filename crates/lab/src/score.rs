@@ -1,6 +1,6 @@
-//! One run in figures: goodput against the oracle, violations, bans, latency, and the score.
+//! Figures of one run: goodput against the oracle, violations, bans, latency, and the score.
 //!
-//! Definitions are those of docs/lab.md. Never runs anything twice or averages: that is the caller's.
+//! docs/lab.md defines them. Never runs anything twice or averages: the caller does that.
 
 use crate::laws::{self, LawName};
 use crate::oracle::{self, Best};
@@ -12,12 +12,12 @@ use gleaner_governor::Tuning;
 
 /// Share of the true limit at which a law counts as converged.
 const CONVERGED: f64 = 0.9;
-/// Over how many requests at the limit, and at least how many seconds, that is looked at: long enough
-/// for a share of a tenth to mean something.
+/// Span of that measurement, in requests at the limit and in seconds at least: long enough for a share of a tenth to
+/// matter.
 const SPAN_REQUESTS: f64 = 20.0;
 const SPAN_MIN_S: f64 = 10.0;
-/// Up to this many rejections in all are forgiven whatever their share: a limit that says nothing
-/// costs a few refusals to find, however few requests the horizon has room for.
+/// This many rejections in total are always forgiven: finding an undocumented limit costs a few refusals, however few
+/// requests the horizon has.
 pub const REJECTIONS_FORGIVEN: u64 = 6;
 
 /// Figures of one law on one scenario with one seed.
@@ -27,34 +27,33 @@ pub struct Figures {
     pub scenario: String,
     /// The law.
     pub law: LawName,
-    /// Requests that could be in flight.
+    /// Maximum of requests in flight.
     pub workers: usize,
     /// The seed.
     pub seed: u64,
     /// Raw counts.
     pub counts: Counts,
-    /// Requests that the oracle gets accepted.
+    /// Requests accepted with the oracle.
     pub oracle: u64,
-    /// Accepted over the oracle's; with a backlog, the oracle's time over ours.
+    /// Accepted divided by the oracle's; with a backlog, the oracle's time divided by ours.
     pub goodput: f64,
-    /// Rejected over sent.
+    /// Rejected divided by sent.
     pub violation_ratio: f64,
-    /// Time until nine tenths of the limit were held with at most a tenth refused; `None`: never.
+    /// Time until the law held nine tenths of the limit with at most a tenth refused; `None`: never.
     pub converge_s: Option<f64>,
-    /// The same after the slowest change; after a fall, until refusals had ceased. `None`: no change,
-    /// or never.
+    /// The same after the slowest change; after a fall, until refusals ended. `None`: no change, or never.
     pub recover_s: Option<f64>,
     /// The score.
     pub score: f64,
 }
 
 impl Figures {
-    /// Whether violations are within `share`, or so few that a share says nothing.
+    /// Whether violations are within `share`, or too few for a share to matter.
     pub fn violations_within(&self, share: f64) -> bool {
         self.violation_ratio <= share || self.counts.rejected <= REJECTIONS_FORGIVEN
     }
 
-    /// What the scenario expects and this run missed, in words; empty when all is well.
+    /// The expectations of the scenario that this run missed, in words.
     pub fn missed(&self, scenario: &Scenario) -> Vec<String> {
         let expect = &scenario.expect;
         let mut missed = Vec::new();
@@ -74,7 +73,7 @@ impl Figures {
     }
 }
 
-/// Runs one law on one scenario, with the numbers that ship.
+/// Runs one law on one scenario, with the shipped numbers.
 pub fn measure(scenario: &Scenario, law: LawName, seed: u64) -> Figures {
     measure_traced(scenario, law, seed).0
 }
@@ -118,8 +117,8 @@ fn figures(scenario: &Scenario, law: LawName, seed: u64, counts: Counts, best: B
     }
 }
 
-/// Times until the law holds the limit: from the start, and after the slowest change. After a fall
-/// it is enough that refusals have ceased: goodput is what is there without any skill.
+/// Times until the law holds the limit: from the start, and after the slowest change. After a fall it is enough that
+/// refusals ended, because the goodput is high anyway.
 fn reached(scenario: &Scenario, trace: &Trace) -> (Option<f64>, Option<f64>) {
     let changes = changes(scenario);
     let mut times = changes.iter().enumerate().map(|(index, &(from, rate))| {
@@ -136,7 +135,7 @@ fn reached(scenario: &Scenario, trace: &Trace) -> (Option<f64>, Option<f64>) {
     (first, slowest)
 }
 
-/// The moments at which the possible rate changes, the start first, and the rate from then on.
+/// Times at which the possible rate changes, the start first, and the rate from then on.
 pub(crate) fn changes(scenario: &Scenario) -> Vec<(f64, f64)> {
     let moments = scenario.limits.iter().flat_map(|limit| [limit.from_s, limit.until_s]);
     let mut moments: Vec<f64> = moments.filter(|&at_s| at_s > 0.0 && at_s < scenario.horizon_s).collect();
@@ -147,9 +146,9 @@ pub(crate) fn changes(scenario: &Scenario) -> Vec<(f64, f64)> {
     changes
 }
 
-/// The long-run rate that is possible at `at_s`: by limits, workers and the owner's ceiling.
+/// The possible average rate at `at_s`: by limits, workers and ceiling.
 pub fn limit_at(scenario: &Scenario, at_s: f64) -> f64 {
-    // The mean of a log-normal, not its median: it is the mean that keeps a worker busy.
+    // The mean of a log-normal, not its median: the mean keeps a worker busy.
     let latency_s = scenario.latency.base_ms / 1000.0 * (scenario.latency.sigma.powi(2) / 2.0).exp();
     let client = (scenario.workers as f64 / latency_s).min(1000.0 / scenario.ceiling_interval_ms);
     scenario
@@ -209,7 +208,7 @@ from_s = 1800
     fn converging_takes_nine_tenths_of_the_limit_and_few_refusals() {
         check(&[(0.0, 5.0, 0.0), (100.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(100.0), Some(0.0));
         check(&[(0.0, 8.0, 0.0), (1800.0, 4.0, 0.0)], None, Some(0.0));
-        // Who is refused a third of the time has found nothing.
+        // A law that is refused a third of the time has found nothing.
         check(&[(0.0, 10.0, 5.0), (200.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(200.0), Some(0.0));
     }
 

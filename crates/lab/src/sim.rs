@@ -1,8 +1,7 @@
 //! The event loop: one law, one provider, virtual time.
 //!
-//! Nothing sleeps: the loop takes the next event and moves the clock there, so an hour costs what
-//! its requests cost. The law is asked through [`Law`], which the shipped `Governor` and every
-//! baseline implement; the loop knows nothing about either.
+//! Nothing sleeps: the loop takes the next event and sets the clock, so an hour costs only its requests. The loop
+//! asks the law through [`Law`], which the shipped `Governor` and every baseline implement.
 
 use crate::laws::{Answer, Law, Step};
 use crate::provider::{Decided, Decision, Provider};
@@ -14,13 +13,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-/// Streams of randomness: what the law does must not change the noise that it meets.
-/// The oracle has the same two, so that it meets the same noise.
+/// Random streams: the law's actions must not change the noise that it meets. The oracle uses the same two, so it
+/// meets the same noise.
 pub(crate) const SALT_LATENCY: u64 = 2;
 pub(crate) const SALT_NOISE: u64 = 3;
 const SALT_LAW: u64 = 4;
-/// No answer is faster than a round trip through a data centre. Keeps `reject_ms = 0` from letting a
-/// law that never waits send for ever without the clock moving.
+/// No answer is faster than a round trip in a data center. With `reject_ms = 0` a law that never waits would
+/// otherwise send for ever at one time.
 const ANSWER_MIN_S: f64 = 0.001;
 
 /// Counts of one run.
@@ -28,19 +27,19 @@ const ANSWER_MIN_S: f64 = 0.001;
 pub struct Counts {
     /// Requests sent.
     pub sent: u64,
-    /// Requests that the provider did.
+    /// Accepted requests.
     pub accepted: u64,
     /// Requests refused, by a limit or by a suspension.
     pub rejected: u64,
     /// Suspensions.
     pub bans: u64,
-    /// Sends before a Retry-After was over that the client had already received.
+    /// Sends before the end of a Retry-After that the client had received.
     pub sends_inside_retry_after: u64,
-    /// Sends that repeat a request that failed.
+    /// Retries.
     pub retries: u64,
-    /// When the answer came that completed the backlog; the horizon otherwise.
+    /// When the last answer of the backlog arrived; the horizon otherwise.
     pub completion_s: f64,
-    /// Steps of the event loop: what a run costs, without a clock.
+    /// Steps of the event loop: the cost of a run, independent of clocks.
     pub events: u64,
     /// p95 latency of accepted requests over the base latency.
     pub latency_ratio: f64,
@@ -50,11 +49,11 @@ pub struct Counts {
 enum Event {
     /// An answer reaches the worker.
     Answer { worker: usize, slot: usize },
-    /// A worker that was told to wait asks again.
+    /// A waiting worker asks again.
     Wake { worker: usize },
 }
 
-/// A request on its way.
+/// A request in flight.
 struct Flight {
     sent_at: Time,
     answer: Answer,
@@ -73,9 +72,9 @@ struct Run<'a> {
     sequence: u64,
     flights: Vec<Option<Flight>>,
     free_slots: Vec<usize>,
-    /// Workers with nothing in flight, in the order in which they became free.
+    /// Workers with nothing in flight, in order of becoming free.
     idle: VecDeque<usize>,
-    /// The next moment at which the shared queue asks again.
+    /// When the shared queue asks again.
     next_wake: Time,
     closed_until: Time,
     redo: u64,
@@ -154,14 +153,14 @@ impl Run<'_> {
         self.scenario.backlog > 0 && self.done >= self.scenario.backlog
     }
 
-    /// Whether every task of the backlog is done or on its way: a client sends nothing to spare.
+    /// Whether every task of the backlog is done or in flight: a client sends nothing extra.
     fn backlog_taken(&self) -> bool {
         self.scenario.backlog > 0 && self.done + self.in_flight >= self.scenario.backlog
     }
 
-    /// Asks the law for each free worker, the one that was free first first.
+    /// Asks the law for each free worker, the longest free first.
     fn dispatch(&mut self, now: Time) {
-        // Whoever still has to wait for an answer goes back in line, so that each is asked once.
+        // A worker that waits for an answer goes to the end, so that each is asked once.
         for _ in 0..self.idle.len() {
             let Some(worker) = self.idle.pop_front() else { return };
             if self.backlog_taken() {
@@ -170,7 +169,7 @@ impl Run<'_> {
             let step = self.law.poll(worker, now, self.jitter.next_u64());
             match step {
                 Step::Send => self.send(worker, now),
-                // One waiter stands for all of a shared queue: whoever is free first sends first.
+                // One waiter represents a shared queue: the longest free worker sends first.
                 _ if self.law.shares_one_queue() => {
                     self.idle.push_front(worker);
                     return self.wake_queue(step, now);
@@ -288,7 +287,7 @@ impl Run<'_> {
     }
 }
 
-/// A request that was let in and failed for a reason that is not a limit.
+/// An admitted request that failed for a reason other than a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// Answered 500.

@@ -1,11 +1,11 @@
-//! What happened when: the samples behind charts, convergence and recovery times.
+//! Samples over time, for charts, convergence and recovery times.
 //!
-//! Bounded: accepted requests and rates are kept as sums per bin, rejections as times up to a cap.
-//! The whole run never has to be remembered to draw it.
+//! Bounded: accepted requests and rates are sums per bin, rejections are times up to a maximum. A chart never needs
+//! the whole run.
 
 /// Bins over the horizon: two per pixel column of a wide chart.
 pub(crate) const BINS: usize = 2400;
-/// Rejections kept for marking; a law that collects more has made its point.
+/// Maximum of stored rejections; more add nothing to a chart.
 const REJECTIONS_MAX: usize = 20_000;
 
 /// Samples of one run.
@@ -17,7 +17,7 @@ pub struct Trace {
     refused: Vec<u32>,
     rate_sum: Vec<f64>,
     rate_samples: Vec<u32>,
-    /// When requests were refused.
+    /// Times of refusals.
     pub rejections: Vec<f64>,
 }
 
@@ -64,20 +64,20 @@ impl Trace {
         self.accepted[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// Refused requests in bins `from..to`, all of them.
+    /// All refused requests in bins `from..to`.
     pub fn refused_in(&self, from: usize, to: usize) -> u64 {
         self.refused[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// Mean rate that the law said it was at in bins `from..to`, if it said one.
+    /// The law's mean estimate of its rate in bins `from..to`, if any.
     pub fn rate_in(&self, from: usize, to: usize) -> Option<f64> {
         let samples: u32 = self.rate_samples[from.min(BINS)..to.min(BINS)].iter().sum();
         let sum: f64 = self.rate_sum[from.min(BINS)..to.min(BINS)].iter().sum();
         (samples > 0).then(|| sum / f64::from(samples))
     }
 
-    /// How long after `from_s` the law begins to hold `goal` for its span; `None` when it never
-    /// does before `until_s`.
+    /// Time after `from_s` at which the law begins to hold `goal` for its span; `None` when it never does before
+    /// `until_s`.
     pub fn reaches(&self, goal: &Goal, from_s: f64, until_s: f64) -> Option<f64> {
         let span = ((goal.span_s / self.bin_s).ceil() as usize).max(1);
         let needed = goal.accepted_per_s * span as f64 * self.bin_s;
@@ -91,13 +91,13 @@ impl Trace {
     }
 }
 
-/// What a law has to hold to count as converged.
+/// Condition for convergence.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
-    /// Least rate of accepted requests.
+    /// Minimum rate of accepted requests.
     pub accepted_per_s: f64,
-    /// Largest share of refused requests: who is refused all the time has found nothing.
+    /// Maximum share of refused requests: a law that is always refused has found nothing.
     pub refused_max: f64,
-    /// For how long.
+    /// Duration.
     pub span_s: f64,
 }

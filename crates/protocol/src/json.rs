@@ -1,7 +1,7 @@
-//! JSON text as it was written: tokens, one pass over a line, values that stay text.
+//! JSON text kept as written: tokens, one pass over a line, raw values.
 //!
-//! The functions are for whoever looks at a body again whose grammar the [`Decoder`](crate::Decoder) has checked. They never
-//! panic, never recurse, and copy a string only when it has escapes.
+//! The functions reread a body whose grammar the [`Decoder`](crate::Decoder) has checked. They never panic, never
+//! recurse, and copy a string only when it has escapes.
 
 pub(crate) mod json_string;
 pub(crate) mod key_ledger;
@@ -14,20 +14,20 @@ use json_string::LoneSurrogate;
 pub use lex::{skip_whitespace, word_at};
 use std::borrow::Cow;
 
-/// The string whose opening quote stands at `at`: one past its closing quote, and whether it has escapes.
+/// The string whose opening quote is at `at`: one past its closing quote, and whether it has escapes.
 #[inline]
 #[must_use]
 pub fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     lex::string(bytes, at).ok().map(|token| (token.end, token.escaped))
 }
 
-/// One past the value that begins at `at`, in text that was checked before. Depth costs a number, not stack.
+/// One past the value that begins at `at`, in checked text. Depth costs a counter, not stack.
 #[must_use]
 pub fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     bytes.get(at).map(|_| lex::skip_known_value(bytes, at))
 }
 
-/// What the inside of a string says. U+FFFD stands in for half a surrogate pair: it is legal JSON and no legal text.
+/// The decoded inside of a string. U+FFFD replaces half a surrogate pair, which is legal JSON and no legal text.
 #[must_use]
 pub fn decode(inside: &str) -> Cow<'_, str> {
     json_string::decode(inside, LoneSurrogate::Replace).unwrap_or_default()

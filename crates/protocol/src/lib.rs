@@ -1,25 +1,23 @@
-//! What a connector and its runtime say to each other.
+//! Messages between a connector and its runtime.
 //!
-//! A connector is a program that knows one provider. It reads messages on its standard input and
-//! writes them on its standard output, one JSON object per line. This crate has the messages of
-//! both directions, a decoder for a connector's output that holds little whatever comes, the
-//! manifest in which a connector describes itself, and the closed vocabularies that all of them use,
-//! each code with a text for people.
+//! A connector is a program that knows one provider. It reads messages on its standard input and writes them on its
+//! standard output, one JSON object per line. This crate has the messages of both directions, a decoder for a
+//! connector's output with bounded memory, the connector's manifest, and the fixed vocabularies of all of them, each
+//! code with a text for people.
 //!
-//! **It reads and writes bytes that others move.** No clock, no files, no threads, no random
-//! numbers: it is fed what a pipe gave, and answers with events.
+//! **It does no IO.** No clock, no files, no threads, no random numbers: it is fed data from a pipe, and returns
+//! events.
 //!
 //! # Why not `serde_json` on each line
 //!
-//! - A line may be a gigabyte long. Here it is refused as soon as it passes the limit, with the name
-//!   of its stream.
+//! - A line may be a gigabyte long. Here it is refused when it exceeds the limit, with the name of its stream.
 //! - A coverage report names every key of a run. Here it is read in blocks while it arrives.
-//! - `1e400`, 2^63 and `1.0` do not survive a parser, and what a provider said is not ours to change.
-//!   Here bodies, cursors and locators are the bytes that were written ([`RawJson`]).
+//! - `1e400`, 2^63 and `1.0` do not survive a parser, and a provider's data must not change. Here bodies, cursors and
+//!   locators stay the bytes that were written ([`RawJson`]).
 //! - Of `{"key":1,"key":2}` one parser keeps the first and another the last. Here both are refused,
 //!   at every depth.
-//! - An error must say where the fault is and must not repeat the line, which may be anybody's mail.
-//!   Here it is a [`Violation`]: a code, a place, a field, a stream, never the bytes.
+//! - An error must give the position of a fault and must not repeat the line, which may be private. Here it is a
+//!   [`Violation`]: a code, a position, a field, a stream, never the bytes.
 //!
 //! # A complete example
 //!
@@ -64,44 +62,43 @@
 //! assert_eq!(violation.wording().next, "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.");
 //! ```
 //!
-//! # Where to look
+//! # Overview
 //!
 //! | for | see |
 //! |---|---|
 //! | reading a connector's output | [`Decoder`], [`Event`], [`Limits`] |
 //! | one line in either direction | [`ConnectorMessage`], [`RuntimeMessage`] |
-//! | what became of every record | [`CoverageReport`], [`KeyBlock`] |
-//! | a connector's description of itself | [`Manifest`], [`ManifestFault`] |
-//! | what ends a run | [`Violation`], [`ViolationCode`], [`TerminalReason`] |
-//! | why something is missing | [`GapReason`], [`PressureReason`], [`DeferReason`], [`ErrorClass`] |
-//! | evidence about pace and circuit | [`CollectionRate`], [`ProviderBudget`] |
-//! | that every code has an honest text | [`check_wording`] |
+//! | coverage of every record | [`CoverageReport`], [`KeyBlock`] |
+//! | a connector's manifest | [`Manifest`], [`ManifestFault`] |
+//! | the end of a run | [`Violation`], [`ViolationCode`], [`TerminalReason`] |
+//! | why a record is missing | [`GapReason`], [`PressureReason`], [`DeferReason`], [`ErrorClass`] |
+//! | rate and circuit | [`CollectionRate`], [`ProviderBudget`] |
+//! | a check of all texts for people | [`check_wording`] |
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - Anything that needs more than one message: scope, order, counts, the commit of cursors. That is
-//!   the engine's.
-//! - A tree of JSON values, and any way to write a body again that was read.
-//! - A variant "other" in a vocabulary, and a way from a [`DeferReason`] to a [`PressureReason`].
+//! - Rules over more than one message: scope, order, counts, the commit of cursors. The engine has those.
+//! - A tree of JSON values, and any way to rewrite a body.
+//! - A variant "other" in a vocabulary, and a conversion from [`DeferReason`] to [`PressureReason`].
 //! - The bytes of a line in an error, and the content of a body in a `Debug` text.
 //! - Files, pipes, clocks, threads. A lint (`clippy.toml` of this crate) rejects them.
 //!
 //! # Files
 //!
-//! - `decoding/`: `decoder`: a connector's output to events; `framer`: bytes to lines, with the bound;
+//! - `decoding/`: `decoder`: a connector's output to events; `framer`: bytes to lines, with the limit;
 //!   `coverage_reader`: one DETAIL_COVERAGE, piece by piece, as blocks of keys
 //! - `messages/message.rs`: the two enums of messages, by type
-//! - `messages/wire.rs`, `messages/fields.rs`, `messages/line_writer.rs`: how a field is read and written, by its
-//!   type: a message lists its fields once
+//! - `messages/wire.rs`, `messages/fields.rs`, `messages/line_writer.rs`: reading and writing of fields by type: a
+//!   message lists its fields once
 //! - `messages/record.rs`: RECORD and STATE (borrowed), resource filter, deletion check
 //! - `messages/`: the other messages: `gap`, `coverage`, `progress`, `interaction`, `done`, `start`; parts of them:
 //!   `hints` (recovery hints, continuations), `observability` (`collection_rate`, `provider_budget`), `waiting`
-//! - `json/`: JSON kept as it was written (`raw_json`, `view`); one pass over a text: grammar, depth, duplicate keys,
-//!   fields (`scan`, `lex`, `key_ledger`, `json_string`)
+//! - `json/`: JSON kept as written (`raw_json`, `view`); one pass over a text: grammar, depth, duplicate keys, fields
+//!   (`scan`, `lex`, `key_ledger`, `json_string`)
 //! - `words/`: code and text declared together (`vocabulary`, checked at start by `wording_check`): `reasons`
 //!   (pressure, own budget, absence: three types that do not convert), `violation`, `terminal`
-//! - `manifest.rs`, `manifest/`: the manifest: what it is, streams, checkpoints (ring search), refresh policy,
-//!   bindings, capabilities, command; faults with path, value and what is allowed
+//! - `manifest.rs`, `manifest/`: the manifest: its parts, streams, checkpoints (cycle search), refresh policy,
+//!   bindings, capabilities, command; faults with path, value and allowed values
 
 #![warn(missing_docs)]
 
@@ -147,7 +144,7 @@ pub use words::violation::{Position, Violation, ViolationCode};
 pub use words::vocabulary::Wording;
 pub use words::wording_check::{WordingFault, blames_the_service, check_wording};
 
-/// The code of the crate's README, so that it cannot rot.
+/// Compiles the code of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,8 @@
-//! The manifest: what a connector says about itself before it is ever started.
+//! The manifest: a connector's description of itself, read before it is started.
 //!
-//! Why it is read by hand and not derived: its author must be told what is wrong, where, and what
-//! would be right, all at once and not one fault per try. Keys that are not known are ignored,
-//! because manifests written for other runtimes have many. Nothing here reads a file: it is handed
-//! the bytes.
+//! Why it is parsed by hand and not derived: its author needs all faults at once, each with its position and the
+//! allowed values. Unknown keys are ignored, because manifests for other runtimes have many. Nothing here reads a
+//! file: the caller passes the bytes.
 
 mod bindings;
 mod capabilities;
@@ -25,50 +24,50 @@ pub use stream::{CoveragePolicy, Selection, Semantics, StreamManifest};
 use fault::Faults;
 use node::Node;
 
-/// The largest manifest. The largest one known has 60 KB.
+/// Maximum size of a manifest. The largest known has 60 KB.
 pub const MANIFEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The most streams of a connector. The most known are 30.
+/// Maximum number of streams. The most known are 30.
 pub const STREAMS_MAX: usize = 1000;
 
-/// Whose manifest it is: ours must be free of what others' are only warned about.
+/// Origin of a manifest: some warnings for others are faults in ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestOrigin {
     /// Part of this project.
     FirstParty,
-    /// Anybody else's.
+    /// From another author.
     Foreign,
 }
 
-/// A manifest that keeps all rules.
+/// A valid manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Identifies the connector everywhere.
+    /// Unique id of the connector.
     pub connector_id: String,
-    /// A short name for it, fit for file names.
+    /// A short name for file names.
     pub connector_key: String,
-    /// Its version, as its author counts.
+    /// Its version, chosen by its author.
     pub version: String,
     /// Its name for people.
     pub display_name: String,
-    /// How to start it, if the manifest says so: a program and its arguments.
+    /// The command that starts it, if given: a program and its arguments.
     pub command: Option<Vec<String>>,
-    /// Whose budget it shares, if the manifest says so.
+    /// The provider whose budget it shares, if given.
     pub provider: Option<String>,
-    /// What it needs, or can use, from the runtime.
+    /// Bindings that it needs or can use.
     pub bindings: Vec<Binding>,
     /// The environment variables it may read.
     pub environment_variables: Vec<String>,
-    /// What some of these are for, in words.
+    /// Labels and descriptions of some of these.
     pub variable_texts: Vec<VariableText>,
-    /// Which questions it may ask, in its own words.
+    /// Questions that it may ask, in its own words.
     pub human_interaction: Vec<String>,
-    /// What it needs to sign in.
+    /// Credentials that it needs.
     pub auth: Option<Auth>,
-    /// When it should run.
+    /// Recommendations for the schedule.
     pub refresh_policy: Option<RefreshPolicy>,
-    /// What it collects.
+    /// Its streams.
     pub streams: Vec<StreamManifest>,
-    /// What is allowed and should be looked at.
+    /// Warnings about allowed values.
     pub warnings: Vec<ManifestFault>,
 }
 
@@ -77,7 +76,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// Every fault that was found, each with its path, its value and what is allowed.
+    /// All faults, each with its path, its value and the allowed values.
     pub fn parse(bytes: &[u8], origin: ManifestOrigin) -> Result<Self, ManifestRejected> {
         let mut faults = Faults::default();
         let manifest = Node::root(bytes, &mut faults).and_then(|root| Self::read(&root, origin, &mut faults));
@@ -128,10 +127,10 @@ impl Manifest {
     }
 }
 
-/// How long a connector's key may be: it becomes part of file names.
+/// Maximum length of a connector key: it becomes part of file names.
 const KEY_BYTES_MAX: usize = 64;
 
-/// The key becomes part of file names, so it is a plain word.
+/// The key becomes part of file names, so its characters are limited.
 fn read_key(root: &Node<'_>, faults: &mut Faults) -> Option<String> {
     let key = root.required_text("connector_key", faults)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');

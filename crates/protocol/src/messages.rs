@@ -1,4 +1,4 @@
-//! The messages of both directions, and how their fields are read and written.
+//! Messages of both directions, and the reading and writing of their fields.
 
 pub(crate) mod coverage;
 pub(crate) mod done;

@@ -1,4 +1,4 @@
-//! Closed vocabularies: a code for programs, a text for people.
+//! Fixed vocabularies: a code for programs, a text for people.
 
 pub(crate) mod reasons;
 pub(crate) mod terminal;

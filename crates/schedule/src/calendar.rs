@@ -1,8 +1,7 @@
-//! How often, at which hours, in which zone.
+//! Intervals, cron patterns, quiet hours and time zones.
 //!
-//! An interval is time that passes, so a change of the clock does not touch it. Cron patterns and quiet hours are hours
-//! of the day where the owner lives: an hour that does not exist is the first one after it, an hour that comes twice
-//! counts once.
+//! An interval is elapsed time, so a clock change does not affect it. Cron patterns and quiet hours are local times
+//! of day: a nonexistent hour becomes the first one after it, an hour that occurs twice counts once.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
@@ -12,59 +11,59 @@ use jiff::tz::{Disambiguation, TimeZone};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use std::time::Duration;
 
-/// More often than this is no schedule but a loop.
+/// Minimum interval: anything shorter is a loop.
 pub(crate) const EVERY_MIN: Duration = Duration::from_secs(60);
-/// Longer than this nobody waits: ten years.
+/// Maximum interval: ten years.
 pub(crate) const EVERY_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// What a cron pattern counts as where a length is needed and it has no next time.
+/// Length assumed for a cron pattern without a next time.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// What cannot be a schedule.
+/// An invalid schedule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadCadence {
     /// Too short or too long.
-    #[error("an interval is between a minute and ten years, and this is {0:?}")]
+    #[error("an interval must be between a minute and ten years; this one is {0:?}")]
     Interval(Duration),
-    /// Not understood.
-    #[error("{pattern:?} is no cron pattern: {why}")]
+    /// An invalid cron pattern.
+    #[error("{pattern:?} is not a cron pattern: {why}")]
     Cron {
-        /// What was written.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// It is understood, and there is no such time.
+    /// A valid pattern without any matching time.
     #[error("{0:?} never comes")]
     Never(String),
-    /// Not understood.
-    #[error("{0:?} are no quiet hours; write them as 22:00-07:00")]
+    /// Invalid quiet hours.
+    #[error("invalid quiet hours {0:?}; write them as 22:00-07:00")]
     HoursText(String),
-    /// Hours of no length.
-    #[error("quiet hours from {0} to {0} are none at all or the whole day; say `manual` for the latter")]
+    /// Start and end are equal.
+    #[error("quiet hours from {0} to {0} are ambiguous; for no automatic runs at all use `manual`")]
     Hours(civil::Time),
-    /// Not known here.
-    #[error("there is no time zone {0:?}; names are like Europe/Berlin")]
+    /// Unknown time zone.
+    #[error("unknown time zone {0:?}; names are like Europe/Berlin")]
     Zone(String),
 }
 
-/// Where the hours are those of the day.
+/// A time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// Greenwich.
+    /// UTC.
     pub const UTC: Self = Self(TimeZone::UTC);
 
-    /// The zone of this name.
+    /// The time zone with this name.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// The name is unknown.
     pub fn named(name: &str) -> Result<Self, BadCadence> {
         TimeZone::get(name).map(Self).map_err(|_| BadCadence::Zone(name.to_owned()))
     }
 
-    /// A time as people there write it: `2031-02-03 04:05 CET`.
+    /// A local time for people: `2031-02-03 04:05 CET`.
     #[must_use]
     pub fn show(&self, time: WallTime) -> String {
         self.at(time).strftime("%Y-%m-%d %H:%M %Z").to_string()
@@ -76,7 +75,7 @@ impl Zone {
         Self(TimeZone::system())
     }
 
-    /// The time of day of something that is near, and its date as well if that is another day: `12:03:20`.
+    /// A local time of day for people, with the date if it is another day: `12:03:20`.
     #[must_use]
     pub fn show_near(&self, time: WallTime, now: WallTime) -> String {
         let (at, now) = (self.at(time), self.at(now));
@@ -85,7 +84,7 @@ impl Zone {
     }
 
     fn at(&self, time: WallTime) -> Zoned {
-        // Ends far beyond what the library knows, as does a machine without a battery.
+        // Limited to the range of the library; a clock may be far off.
         let millis = i64::try_from(time.as_unix_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX).to_zoned(self.0.clone())
     }
@@ -95,48 +94,48 @@ fn wall(zoned: &Zoned) -> WallTime {
     WallTime::from_unix_millis(u64::try_from(zoned.timestamp().as_millisecond()).unwrap_or(0))
 }
 
-/// An interval that makes sense.
+/// A valid interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Every(Duration);
 
 impl Every {
-    /// Once in so long.
+    /// An interval of this length.
     ///
     /// # Errors
     ///
-    /// When it is shorter than a minute or longer than ten years.
+    /// It is shorter than a minute or longer than ten years.
     pub fn new(length: Duration) -> Result<Self, BadCadence> {
         if (EVERY_MIN..=EVERY_MAX).contains(&length) { Ok(Self(length)) } else { Err(BadCadence::Interval(length)) }
     }
 
-    /// The nearest that makes sense: for what a manifest recommends, which nobody here can mend.
+    /// The nearest valid interval: for a manifest's recommendation, which nobody here can fix.
     #[must_use]
     pub fn nearest(length: Duration) -> Self {
         Self(length.clamp(EVERY_MIN, EVERY_MAX))
     }
 
-    /// How long.
+    /// Its length.
     #[must_use]
     pub const fn length(self) -> Duration {
         self.0
     }
 }
 
-/// How often.
+/// How often a connection runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// Once in so long, from beginning to beginning.
+    /// Once per interval, from start to start.
     Every(Every),
-    /// At the times of a pattern.
+    /// At the times of a cron pattern.
     Cron(Box<Cron>),
 }
 
 impl Cadence {
-    /// The times of a cron pattern: five fields, or six that begin with seconds.
+    /// A cron pattern: five fields, or six that begin with seconds.
     ///
     /// # Errors
     ///
-    /// When it is none, or its time never comes.
+    /// The pattern is invalid, or never matches.
     pub fn cron(pattern: &str) -> Result<Self, BadCadence> {
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
         let wrong =
@@ -156,13 +155,13 @@ impl Cadence {
             Self::Every(every) => Some(after + every.length()),
             Self::Cron(cron) => {
                 let next = wall(&cron.find_next_occurrence(&zone.at(after), false).ok()?);
-                // A time that comes twice must not be found again from its first coming on.
+                // A time that occurs twice must not be found again after its first occurrence.
                 (next > after).then_some(next)
             }
         }
     }
 
-    /// How long it is from this time to the next one.
+    /// Time from `from` to the next run.
     #[must_use]
     pub fn length(&self, from: WallTime, zone: &Zone) -> Duration {
         match self {
@@ -175,7 +174,7 @@ impl Cadence {
     }
 }
 
-/// Hours in which nothing begins by itself. They may go over midnight.
+/// Hours in which no run starts automatically. They may include midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuietHours {
     from: civil::Time,
@@ -183,20 +182,20 @@ pub struct QuietHours {
 }
 
 impl QuietHours {
-    /// From one time of the day to another.
+    /// From one time of day to another.
     ///
     /// # Errors
     ///
-    /// When they are the same.
+    /// They are equal.
     pub fn new(from: civil::Time, to: civil::Time) -> Result<Self, BadCadence> {
         if from == to { Err(BadCadence::Hours(from)) } else { Ok(Self { from, to }) }
     }
 
-    /// Hours that are written as `22:00-07:00`.
+    /// Parses `22:00-07:00`.
     ///
     /// # Errors
     ///
-    /// When they are not.
+    /// The text has another form.
     pub fn parse(text: &str) -> Result<Self, BadCadence> {
         let wrong = || BadCadence::HoursText(text.to_owned());
         let time = |text: &str| {
@@ -211,7 +210,7 @@ impl QuietHours {
         Self::new(time(from).ok_or_else(wrong)?, time(to).ok_or_else(wrong)?)
     }
 
-    /// When they end, if it is quiet at this time.
+    /// The end of the quiet hours, if `at` is within them.
     #[must_use]
     pub fn end_if_quiet(&self, at: WallTime, zone: &Zone) -> Option<WallTime> {
         let here = zone.at(at);
@@ -228,7 +227,7 @@ impl QuietHours {
             let end = zone.0.to_ambiguous_zoned(day.to_datetime(self.to)).disambiguate(disambiguation).ok()?;
             Some(wall(&end)).filter(|end| *end > at)
         };
-        // The end may be an hour that comes twice, and its first coming may be over.
+        // The end may be an hour that occurs twice, and its first occurrence may be over.
         let end = end(Disambiguation::Compatible).or_else(|| end(Disambiguation::Later));
         Some(end.unwrap_or_else(|| wall(&here.saturating_add(SignedDuration::from_mins(1)))))
     }

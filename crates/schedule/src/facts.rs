@@ -1,25 +1,25 @@
-//! What is known about one connection, as far as it decides about the next run.
+//! Facts about one connection that decide about its next run.
 //!
-//! Typed evidence out of the store, never a sentence of a connector.
+//! Typed data from the store, never text of a connector.
 
 use crate::plan::Plan;
 use gleaner_engine::{Cooldown, CooldownPolicy, RunPurpose, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 
-/// How the last run of a connection went.
+/// The last run of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// When it began.
+    /// Start.
     pub began: WallTime,
-    /// When it ended.
+    /// End.
     pub ended: WallTime,
-    /// How.
+    /// Result.
     pub reason: TerminalReason,
-    /// What it was for.
+    /// Purpose.
     pub purpose: RunPurpose,
 }
 
-/// From when to when.
+/// A period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its beginning.
@@ -28,29 +28,29 @@ pub struct Span {
     pub ended: WallTime,
 }
 
-/// A row of failures, all of the same kind, at whose end the connection is.
+/// Consecutive failures of the same kind, up to the last run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// How many. Probes do not count.
+    /// Their number. Probes do not count.
     pub count: u32,
-    /// The connector thinks that it passes by itself: a service that is down, a network that is not there.
+    /// The connector says that it may pass: a service is down, the network is missing.
     pub may_pass: bool,
-    /// Since the first of them a probe has worked, so it is not that.
+    /// A probe has succeeded since the first failure, so the provider is up.
     pub provider_is_there: bool,
-    /// What the connector said would help.
+    /// The connector's recommended action.
     pub action: Option<RecoveryAction>,
 }
 
-/// Why something cannot begin before a time that has nothing to do with the connection itself.
+/// Why a run cannot start before a time, for a reason outside the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detained {
-    /// Somebody else is at work on it, or on its account, until then at least.
+    /// Another run uses the connection or its account, until this time at least.
     AtWork(WallTime),
-    /// It could not be started, so often in a row.
+    /// Starting it failed.
     CouldNotStart {
-        /// When to try again.
+        /// Time of the next attempt.
         until: WallTime,
-        /// How often in a row.
+        /// Consecutive failed starts.
         times: u32,
     },
 }
@@ -65,56 +65,56 @@ impl Detained {
     }
 }
 
-/// What is known about a connection.
+/// Facts about a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// Its name.
     pub connection: String,
-    /// Whose service it collects from. Providers share the machine fairly.
+    /// The provider. Providers share the machine fairly.
     pub provider: String,
-    /// Which account there. One run at a time per provider and account.
+    /// The account at the provider. One run at a time per provider and account.
     pub account: String,
-    /// Since when there is such a connection.
+    /// When the connection was added.
     pub added: WallTime,
-    /// How it is run.
+    /// Its schedule.
     pub plan: Plan,
-    /// Its last run of the steady track, for whatever purpose.
+    /// Its last run of the steady track, of any purpose.
     pub last: Option<LastRun>,
-    /// Its last run for everything, whatever came of it.
+    /// Its last full run, whatever its result.
     pub last_full: Option<Span>,
-    /// The provider pushed that one back, so that something is left of it.
+    /// The provider rate-limited that run, so that a part remains.
     pub pushed_back: Option<PressureReason>,
-    /// When a run last succeeded.
+    /// Time of the last successful run.
     pub last_success: Option<WallTime>,
-    /// The failures at whose end it is.
+    /// The current consecutive failures.
     pub failures: Failures,
-    /// Whether its last run was cut short by the end of its process: if it got on before that, once; otherwise how many
-    /// were cut short in a row without getting on.
+    /// Interrupted runs: 1 if the last run was interrupted after progress; otherwise the number of consecutive
+    /// interrupted runs without progress.
     pub cut_short: u32,
-    /// A service that was stopped had begun a run and hands it over.
+    /// A stopped service had started a run and hands it over.
     pub handed_over: bool,
-    /// Its rest, if the provider pushed back.
+    /// Its cooldown, if the provider rate-limited it.
     pub cooldown: Option<Cooldown>,
-    /// What that depends on.
+    /// The policy of that cooldown.
     pub cooldown_policy: CooldownPolicy,
-    /// The provider said itself when it may be asked again.
+    /// The provider's Retry-After.
     pub told_until: Option<WallTime>,
-    /// Gaps wait that have nothing to do with pressure, and may be tried now.
+    /// There are gaps unrelated to pressure that may be retried now.
     pub other_gaps: bool,
-    /// A run stopped at its own budget, got on, and left something.
+    /// A run stopped at its own budget after progress, and left a remainder.
     pub remainder: bool,
-    /// History is left that is caught up beside the steady runs.
+    /// History remains for the catch-up track.
     pub history_left: bool,
-    /// When it was last caught up on.
+    /// Time of the last catch-up run.
     pub last_catch_up: Option<WallTime>,
     /// A question waits for the owner.
     pub question_open: bool,
-    /// What made it fail has changed since: a new version of the connector, a new credential, a new permission.
+    /// The cause of its failure has changed since: a new connector version, credential or permission.
     pub renewed: bool,
-    /// The owner's permission is over.
+    /// The owner's permission has expired.
     pub grant_is_over: bool,
-    /// The owner asked for a run.
+    /// The owner requested a run.
     pub asked: Option<WallTime>,
-    /// It cannot begin before this, for a reason that is not its own.
+    /// It cannot start before this, for a reason outside the connection.
     pub detained: Option<Detained>,
 }

@@ -1,29 +1,28 @@
-//! When which connection runs, in what kind of run, and why not now.
+//! Decides when each connection runs, in what kind of run, and why not now.
 //!
-//! **It decides and does nothing.** What is known about each connection ([`Facts`]) and the time go in; what to launch,
-//! when to ask again, and the reason of every wait come out. No clock, no store, no process: a year is lived through in
-//! the tests of this crate.
+//! **It decides and does nothing.** Facts about each connection ([`Facts`]) and the time go in; runs to start, the
+//! time to ask again, and the reason of every wait come out. No clock, no store, no process: the tests of this crate
+//! simulate a year.
 //!
 //! | for | see |
 //! |---|---|
-//! | how often, at which hours, in which zone | [`Cadence`], [`QuietHours`] |
-//! | what the owner and the manifest say together | [`Plan`], [`OwnerWish`] |
-//! | what one connection does next, and why | [`Next`], [`Because`], [`Held`] |
-//! | which of those that are due goes first | [`Scheduler`], [`Launch`] |
+//! | intervals, cron patterns, quiet hours, time zones | [`Cadence`], [`QuietHours`] |
+//! | settings of owner and manifest combined | [`Plan`], [`OwnerWish`] |
+//! | the next run of one connection, and why | [`Next`], [`Because`], [`Held`] |
+//! | the order of due connections | [`Scheduler`], [`Launch`] |
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - A queue of missed runs: a connection that slept through ten of them is due once.
-//! - Priorities that somebody sets. Stale data goes first, and no provider lives at the cost of another.
+//! - A queue of missed runs: a connection that missed ten is due once.
+//! - Configurable priorities. Stale data goes first, and providers share the machine fairly.
 //!
 //! # Files
 //!
-//! - `calendar.rs`: intervals, patterns, quiet hours, zones; what a change of the clock does to each
-//! - `plan.rs`: what the owner and the manifest say together
-//! - `facts.rs`: what is known about a connection, as far as it decides something
-//! - `next.rs`: what it does next, when and why, without regard to the others: all rules are here
-//! - `scheduler.rs`: which of those that are due goes first: classes, shares of providers, one run per account, no
-//!   storm
+//! - `calendar.rs`: intervals, cron patterns, quiet hours, time zones; clock changes
+//! - `plan.rs`: settings of owner and manifest combined
+//! - `facts.rs`: facts about a connection
+//! - `next.rs`: the next run of one connection, when and why: all rules are here
+//! - `scheduler.rs`: the order of due connections: classes, shares of providers, one run per account, spaced starts
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! What one connection does next, when, and why: the whole of the rules, without regard to the others.
+//! All rules for the next run of one connection: when, and why.
 //!
-//! A provider that pushed back, and one that seems to be down, is left alone but for a probe now and then, which is one
-//! request: otherwise a pause that has grown to hours would go on for hours after the provider came back. A run that
-//! stopped at its own budget is gone on with soon, and arms nothing.
+//! A provider that rate-limited us or seems down gets only a probe of one request now and then. Otherwise a pause
+//! that has grown to hours would continue for hours after the provider came back. A run that stopped at its own
+//! budget is resumed soon and starts no cooldown.
 
 use crate::facts::{Detained, Facts, LastRun, Span};
 use crate::plan::HeldBack;
@@ -10,113 +10,113 @@ use gleaner_engine::{BACK_OFF_FROM, BLOCKED_FROM, Cooldown, Permission, Rest, Ru
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use std::time::Duration;
 
-/// How soon a run that stopped at its own budget is gone on with.
+/// Delay before a run that stopped at its own budget is resumed.
 pub const REMAINDER_AFTER: Duration = Duration::from_secs(60);
-/// How often a provider that rests or is down is asked with one request. Less than an hour, so that all is well an hour
-/// after it is.
+/// Interval of probes of a provider in cooldown or down. Less than an hour, so that a connection recovers within an
+/// hour.
 pub const PROBE_EVERY: Duration = Duration::from_secs(40 * 60);
-/// Runs that only recover take turns with probes, so that each of the two comes as often.
+/// Recovery runs alternate with probes, so that each has the same interval.
 const TURN: Duration = Duration::from_secs(20 * 60);
-/// How soon the next part of a history follows.
+/// Delay before the next part of a history.
 const CATCH_UP_AFTER: Duration = Duration::from_secs(60);
-/// The longest pause after failures: somebody may have mended it meanwhile.
+/// Longest backoff after failures: somebody may have fixed the cause.
 const BACK_OFF_MAX: Duration = Duration::from_secs(86_400);
-/// The shortest interval that is doubled.
+/// Shortest interval that is doubled.
 const BACK_OFF_MIN: Duration = Duration::from_secs(5 * 60);
-/// A run that was cut short is gone on with at once; after so many in a row that got nowhere it may be what ends them.
+/// An interrupted run is resumed at once; after this many without progress the run itself may be the cause.
 const CUT_SHORT_MAX: u32 = 3;
-/// A new connection begins within this time, each at a moment of its own.
+/// New connections start within this time, each at its own moment.
 const FIRST_WITHIN_MILLIS: u64 = 30_000;
 
-/// What a run is for.
+/// Kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Everything: gaps first, then forward.
     Full,
-    /// Only gaps that are not pressure: the provider rests.
+    /// Only gaps unrelated to pressure: the provider is in cooldown.
     RecoveryOnly,
-    /// One request, to see whether the provider is back.
+    /// One request, to test whether the provider is back.
     Probe,
     /// A part of the history, beside the steady runs.
     CatchUp,
 }
 
-/// Why then.
+/// Reason for the time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
-    /// The owner asked.
+    /// The owner requested it.
     OwnerAsked,
     /// It never ran.
     First,
-    /// It is time.
+    /// It is scheduled.
     Cadence,
-    /// The last run left something at its own budget.
+    /// The last run stopped at its own budget and left a remainder.
     Remainder,
-    /// The last run was cut short: its process was ended.
+    /// The last run was interrupted: its process ended.
     CutShort,
-    /// It failed before, so often in a row.
+    /// It failed before; holds the consecutive failures.
     FailedBefore(u32),
-    /// It failed as it does when the provider is down; one request will show whether it is back.
+    /// It failed as if the provider were down; one request tests whether it is back.
     MayBeUp(u32),
-    /// What made it fail has changed.
+    /// The cause of its failure has changed.
     Renewed,
-    /// A probe has worked: the provider is back.
+    /// A probe succeeded: the provider is back.
     BackAgain,
-    /// The rest is over by then.
+    /// The cooldown is over by then.
     RestOver(PressureReason),
-    /// It rests; one request will show whether the provider is back.
+    /// It is in cooldown; one request tests whether the provider is back.
     MayBeBack(PressureReason),
-    /// It rests, and gaps that are not pressure can be recovered meanwhile.
+    /// It is in cooldown, and gaps unrelated to pressure can be recovered meanwhile.
     OtherGaps(PressureReason),
-    /// It would be time, but for the quiet hours.
+    /// It is due, but delayed by quiet hours.
     QuietHours,
-    /// It would be time, but somebody else is at work on it.
+    /// It is due, but another run uses the connection or account.
     AtWork,
-    /// It would be time, but it could not be started, so often in a row.
+    /// It is due, but starting it failed; holds the consecutive failed starts.
     CouldNotStart(u32),
-    /// History is left.
+    /// History remains.
     History,
 }
 
-/// Why not at all.
+/// Why a connection does not run automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// By the plan.
+    /// Because of its plan.
     Back(HeldBack),
-    /// Until the owner has answered.
+    /// Until the owner answers a question.
     Question,
-    /// Until the owner has signed in: it may run by itself only for as long as a session lasts.
+    /// Until the owner signs in: it runs automatically only while a session lasts.
     SignIn,
-    /// Until the owner has done what the last run needed.
+    /// Until the owner does what the last run needed.
     Owner(TerminalReason),
-    /// Until what the connector said would help has happened.
+    /// Until the connector's recommended action is done.
     Action(RecoveryAction),
-    /// It failed so often in a row that trying again helps nobody.
+    /// It failed too often in a row; holds the number.
     Blocked(u32),
-    /// Nothing is to be done.
+    /// There is nothing to do.
     NothingToDo,
 }
 
-/// What a connection does next.
+/// The next run of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A run, which is due when that time has come.
+    /// A run that is due at a time.
     Run {
-        /// When.
+        /// Time.
         at: WallTime,
-        /// What for.
+        /// Kind of run.
         kind: Kind,
-        /// Why then.
+        /// Reason for the time.
         because: Because,
     },
-    /// None by itself.
+    /// No automatic run.
     Held(Held),
 }
 
 impl Next {
     /// The next steady run.
     #[must_use]
-    pub fn of(facts: &Facts, now: WallTime) -> Self {
+    pub fn steady(facts: &Facts, now: WallTime) -> Self {
         if let Some(asked) = facts.asked {
             return detained(facts, of_owner(facts, asked, now));
         }
@@ -124,21 +124,21 @@ impl Next {
             return Self::Held(held);
         }
         let next = match Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) {
-            Rest::No => steady(facts, now),
+            Rest::No => steady_run(facts, now),
             Rest::Until { until, why, .. } => resting(facts, Some(until), why, now),
             Rest::NeedsAttention { why, .. } => resting(facts, None, why, now),
         };
         hushed(facts, detained(facts, next), now)
     }
 
-    /// The next part of the history, if some is left. It waits for nothing but the provider and the hours.
+    /// The next part of the history, if some remains. It waits only for the provider and the quiet hours.
     #[must_use]
-    pub fn of_history(facts: &Facts, now: WallTime) -> Self {
+    pub fn history(facts: &Facts, now: WallTime) -> Self {
         let rests = Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) != Rest::No;
         if let Some(held) = held(facts, now) {
             return Self::Held(held);
         }
-        // The steady track finds out first whether anything works at all.
+        // The steady track finds out first whether the connection works.
         if !facts.history_left || facts.last.is_none() || facts.failures.count > 0 || rests {
             return Self::Held(Held::NothingToDo);
         }
@@ -190,7 +190,7 @@ fn held(facts: &Facts, now: WallTime) -> Option<Held> {
 fn held_by_last_run(facts: &Facts) -> Option<Held> {
     let last = facts.last?;
     let reason = last.reason;
-    // A permission that is over was looked at before, as it is now.
+    // An expired permission was checked before.
     let needs_owner = matches!(
         reason,
         TerminalReason::CredentialsMissing | TerminalReason::CredentialsRefused | TerminalReason::InteractionExpired
@@ -217,13 +217,13 @@ fn held_by_last_run(facts: &Facts) -> Option<Held> {
     (failures.count >= BLOCKED_FROM && !may_go_on).then_some(Held::Blocked(failures.count))
 }
 
-/// Whether its failures look like those of a provider that is down, and nothing has shown otherwise.
+/// Whether its failures look like a provider that is down, and no probe has succeeded.
 const fn is_worth_a_probe(facts: &Facts) -> bool {
     facts.failures.count > 0 && facts.failures.may_pass && !facts.failures.provider_is_there
 }
 
-/// When it would run if the provider had nothing against it.
-fn steady(facts: &Facts, now: WallTime) -> Next {
+/// The next run without a cooldown.
+fn steady_run(facts: &Facts, now: WallTime) -> Next {
     let run = |at, because| Next::Run { at, kind: Kind::Full, because };
     let Some(last) = facts.last else {
         return run(facts.added.min(now) + own_moment(&facts.connection), Because::First);
@@ -231,7 +231,7 @@ fn steady(facts: &Facts, now: WallTime) -> Next {
     if facts.renewed {
         return run(now, Because::Renewed);
     }
-    // A calendar that was set back must not make it wait for a time that is long gone.
+    // A clock that was set back must not make it wait for a time long past.
     let ended = last.ended.min(now);
     let apart = last.began.min(now) + facts.plan.apart;
     let full = facts.last_full.unwrap_or(Span { began: last.began, ended: last.ended });
@@ -250,7 +250,7 @@ fn steady(facts: &Facts, now: WallTime) -> Next {
         return run(ended + back_off(facts, full.began, facts.cut_short), Because::CutShort);
     }
     if let (Some(why), Some(rest)) = (facts.pushed_back, &facts.cooldown) {
-        // It is gone on with as soon as it may.
+        // It is resumed as soon as possible.
         return run(rest.until.min(cadence(facts, full.began)).max(apart), Because::RestOver(why));
     }
     if facts.remainder {
@@ -259,7 +259,7 @@ fn steady(facts: &Facts, now: WallTime) -> Next {
     run(cadence(facts, full.began).max(apart), Because::Cadence)
 }
 
-/// Whether it was a probe, and worked.
+/// Whether it was a successful probe.
 fn is_back(last: LastRun) -> bool {
     last.purpose == RunPurpose::Probe
         && matches!(last.reason, TerminalReason::Succeeded | TerminalReason::BudgetReached)
@@ -269,8 +269,8 @@ fn cadence(facts: &Facts, began: WallTime) -> WallTime {
     facts.plan.cadence.next(began, &facts.plan.zone).unwrap_or(WallTime::from_unix_millis(u64::MAX))
 }
 
-/// The next try after failures: at its time, and less and less often from the third on. What looks like an outage is
-/// probed meanwhile, and only probed once anything else would be blocked.
+/// The next attempt after failures: on schedule, and less often from the third on. An apparent outage is probed
+/// meanwhile, and only probed once the connection is blocked.
 fn after_failures(facts: &Facts, Span { began, ended }: Span, last_ended: WallTime, apart: WallTime) -> Next {
     let count = facts.failures.count;
     let (at, because) = if count >= BACK_OFF_FROM {
@@ -292,21 +292,21 @@ fn back_off(facts: &Facts, began: WallTime, times: u32) -> Duration {
     interval.saturating_mul(1 << doublings).min(BACK_OFF_MAX.max(interval))
 }
 
-/// What is left of it while the provider rests; `until` is nobody's to say when it rested too often.
+/// The next run during a cooldown; `until` is `None` when it was rate-limited too often.
 fn resting(facts: &Facts, until: Option<WallTime>, why: PressureReason, now: WallTime) -> Next {
-    let Next::Run { at, because, .. } = steady(facts, now) else { return Next::Held(Held::NothingToDo) };
+    let Next::Run { at, because, .. } = steady_run(facts, now) else { return Next::Held(Held::NothingToDo) };
     let told = facts.told_until.unwrap_or_default();
     let until = until.map(|until| until.max(told));
     let (last, purpose) = match facts.last {
         Some(LastRun { ended, purpose, .. }) => (ended.min(now), purpose),
         None => (now, RunPurpose::Full),
     };
-    // Other gaps and probes take turns. A provider that says when it may be asked is not asked before.
+    // Recovery runs alternate with probes. A Retry-After of the provider is kept.
     let recovers = facts.other_gaps && until.is_some();
     let is_turn_of_gaps = recovers && purpose != RunPurpose::RecoveryOnly;
     let turn = (last + if recovers { TURN } else { PROBE_EVERY }).max(told);
     match until {
-        // Nothing is left over that would be in a hurry.
+        // Nothing urgent remains.
         Some(until) if at >= until && facts.pushed_back.is_none() => Next::Run { at, kind: Kind::Full, because },
         Some(until) if until <= turn => Next::Run { at: until, kind: Kind::Full, because: Because::RestOver(why) },
         _ if is_turn_of_gaps => Next::Run { at: turn, kind: Kind::RecoveryOnly, because: Because::OtherGaps(why) },
@@ -314,7 +314,7 @@ fn resting(facts: &Facts, until: Option<WallTime>, why: PressureReason, now: Wal
     }
 }
 
-/// Not while somebody else is at work on it.
+/// Waits while another run uses the connection.
 fn detained(facts: &Facts, next: Next) -> Next {
     let (Next::Run { at, kind, .. }, Some(detained)) = (next, facts.detained) else { return next };
     if detained.until() <= at {
@@ -327,14 +327,14 @@ fn detained(facts: &Facts, next: Next) -> Next {
     Next::Run { at: detained.until(), kind, because }
 }
 
-/// Not in the quiet hours, in which also nothing begins that is late.
+/// Waits for the end of quiet hours, also when late.
 fn hushed(facts: &Facts, next: Next, now: WallTime) -> Next {
     let Next::Run { at, kind, .. } = next else { return next };
     let end = facts.plan.quiet.and_then(|quiet| quiet.end_if_quiet(at.max(now), &facts.plan.zone));
     end.map_or(next, |end| Next::Run { at: end, kind, because: Because::QuietHours })
 }
 
-/// A moment that belongs to this name, so that many new connections do not begin at once.
+/// A moment derived from the name, so that many new connections do not start at once.
 fn own_moment(name: &str) -> Duration {
     let hash = name
         .bytes()

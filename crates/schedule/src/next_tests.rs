@@ -25,7 +25,7 @@ fn facts() -> Facts {
         provider: "p".to_owned(),
         account: "a".to_owned(),
         added: at(0),
-        plan: Plan::of(None, &wish),
+        plan: Plan::combine(None, &wish),
         last: Some(ended(TerminalReason::Succeeded)),
         last_full: Some(Span { began: at(T), ended: at(T + MINUTE) }),
         pushed_back: None,
@@ -65,12 +65,12 @@ fn pushed_back() -> Facts {
 
 /// Two minutes after the last run began.
 fn check(facts: &Facts, millis_after: u64, kind: Kind, because: Because) {
-    let next = Next::of(facts, at(T + 2 * MINUTE));
+    let next = Next::steady(facts, at(T + 2 * MINUTE));
     assert_eq!(next, Next::Run { at: at(T + millis_after), kind, because });
 }
 
 fn check_held(facts: &Facts, held: Held) {
-    assert_eq!(Next::of(facts, at(T + 2 * MINUTE)), Next::Held(held));
+    assert_eq!(Next::steady(facts, at(T + 2 * MINUTE)), Next::Held(held));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_rest_is_probed_and_other_gaps_take_turns_with_that() {
     check(&gaps, 21 * MINUTE, Kind::RecoveryOnly, Because::OtherGaps(WHY));
     let recovered = LastRun { purpose: RunPurpose::RecoveryOnly, ..ended(TerminalReason::Succeeded) };
     check(&Facts { last: Some(recovered), ..gaps }, 21 * MINUTE, Kind::Probe, Because::MayBeBack(WHY));
-    // Who says when is not asked before.
+    // A provider with a Retry-After is not asked earlier.
     let told = Facts { told_until: Some(at(T + 5 * HOUR)), ..pushed_back() };
     check(&told, 5 * HOUR, Kind::Probe, Because::MayBeBack(WHY));
     let later = Facts { told_until: Some(at(T + 9 * HOUR)), ..pushed_back() };
@@ -158,7 +158,7 @@ fn a_session_of_the_owners_lets_it_run_by_itself_for_as_long_as_it_lasts() {
     let mut assisted = facts();
     assisted.plan.session = Some(Session { lifetime: Some(Duration::from_secs(90)) });
     check(&assisted, 6 * HOUR, Kind::Full, Because::Cadence);
-    assert_eq!(Next::of(&assisted, at(T + 3 * MINUTE)), Next::Held(Held::SignIn));
+    assert_eq!(Next::steady(&assisted, at(T + 3 * MINUTE)), Next::Held(Held::SignIn));
     check_held(&Facts { last_success: None, ..assisted }, Held::SignIn);
 }
 
@@ -196,11 +196,11 @@ fn nothing_begins_while_somebody_else_is_at_work() {
 
 #[test]
 fn history_waits_for_the_provider_and_for_nothing_else() {
-    let history = |facts: Facts| Next::of_history(&Facts { history_left: true, ..facts }, at(T + 2 * MINUTE));
+    let history = |facts: Facts| Next::history(&Facts { history_left: true, ..facts }, at(T + 2 * MINUTE));
     let run = Next::Run { at: at(T + 2 * MINUTE), kind: Kind::CatchUp, because: Because::History };
     assert_eq!(history(facts()), run);
     for held in [pushed_back(), failed(1, true), Facts { last: None, ..facts() }] {
         assert_eq!(history(held), Next::Held(Held::NothingToDo));
     }
-    assert_eq!(Next::of_history(&facts(), at(T)), Next::Held(Held::NothingToDo));
+    assert_eq!(Next::history(&facts(), at(T)), Next::Held(Held::NothingToDo));
 }

@@ -1,79 +1,79 @@
-//! What the owner and the manifest say together.
+//! Combines the settings of owner and manifest.
 //!
-//! The owner has the last word but for two: what is not safe in the background is not run there, and nothing runs more
-//! often than its author says a provider bears.
+//! The owner decides, with two exceptions: a connector that is not safe in the background does not run there, and
+//! nothing runs more often than the manifest allows.
 
 use crate::calendar::{Cadence, Every, QuietHours, Zone};
 use gleaner_engine::WallTime;
 use gleaner_protocol::{RecommendedMode, RefreshPolicy};
 use std::time::Duration;
 
-/// Once a day, where nobody says how often.
+/// Default: once a day.
 const EVERY_DEFAULT: Duration = Duration::from_secs(86_400);
 
-/// Whether a connection runs without being asked.
+/// Whether a connection runs automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By itself.
+    /// Automatically.
     Automatic,
-    /// When asked.
+    /// On request.
     Manual,
-    /// Not even when asked.
+    /// Never, not even on request.
     Paused,
 }
 
-/// What the owner set. Everything may be left out.
+/// The owner's settings, all optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerWish {
-    /// Whether it runs by itself.
+    /// Whether it runs automatically.
     pub mode: Option<Mode>,
-    /// How often.
+    /// How often it runs.
     pub cadence: Option<Cadence>,
-    /// When not.
+    /// Quiet hours.
     pub quiet: Option<QuietHours>,
-    /// Whose hours those are.
+    /// Time zone of the quiet hours.
     pub zone: Option<Zone>,
 }
 
-/// Why a connection does not run by itself.
+/// Why a connection does not run automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
     /// The owner paused it.
     Paused,
-    /// The owner wants to be the one who starts it.
+    /// The owner starts it manually.
     ManualByOwner,
-    /// Its author recommends it, or says nothing about when to run it.
+    /// The manifest recommends it, or has no recommendation.
     ManualByManifest,
-    /// Its author says that it must not run while nobody is there.
+    /// The manifest says that it must not run unattended.
     NotSafeInTheBackground,
 }
 
-/// How a connection is run.
+/// The plan of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Why it does not run by itself, if it does not.
+    /// Why it does not run automatically, if so.
     pub held_back: Option<HeldBack>,
-    /// How often.
+    /// How often it runs.
     pub cadence: Cadence,
-    /// Never again before this time has passed, whatever the cadence says.
+    /// Minimum time between two runs, whatever the cadence.
     pub apart: Duration,
-    /// When not.
+    /// Quiet hours.
     pub quiet: Option<QuietHours>,
-    /// Whose hours those are.
+    /// Time zone of the quiet hours.
     pub zone: Zone,
-    /// It runs by itself only for as long as the owner's sign-in lasts.
+    /// It runs automatically only while the owner's session lasts.
     pub session: Option<Session>,
 }
 
-/// The owner's sign-in, without which a connection does not run by itself.
+/// The owner's session, which automatic runs need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// How long it lasts after a run that worked; without an end if nobody says.
+    /// Its lifetime after a successful run; `None`: unlimited.
     pub lifetime: Option<Duration>,
 }
 
 impl Session {
-    /// Whether one that was used then is still good.
+    /// Whether a session used at `used` is still valid.
     #[must_use]
     pub fn lasts(self, used: WallTime, now: WallTime) -> bool {
         self.lifetime.is_none_or(|lifetime| now < used + lifetime)
@@ -81,12 +81,12 @@ impl Session {
 }
 
 impl Plan {
-    /// The plan of a connection. Without a policy it runs when it is asked to.
+    /// The plan of a connection. Without a policy it runs on request.
     #[must_use]
-    pub fn of(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
+    pub fn combine(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
         let seconds = |pick: fn(&RefreshPolicy) -> Option<u64>| policy.and_then(pick).map(Duration::from_secs);
         let recommended = seconds(|policy| policy.recommended_interval_seconds).unwrap_or(EVERY_DEFAULT);
-        // Data that would be called old before the next run comes too late.
+        // Data that counts as stale before the next run would be too late.
         let recommended =
             seconds(|policy| policy.maximum_staleness_seconds).map_or(recommended, |max| max.min(recommended));
         let cadence = wish.cadence.clone().unwrap_or_else(|| Cadence::Every(Every::nearest(recommended)));
@@ -148,7 +148,7 @@ mod tests {
         let automatic = policy(RecommendedMode::Automatic);
         let manual = policy(RecommendedMode::Manual);
         let risky = RefreshPolicy { background_safe: Some(false), ..automatic.clone() };
-        let held = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| Plan::of(policy, wish).held_back;
+        let held = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| Plan::combine(policy, wish).held_back;
         let nothing = OwnerWish::default();
         assert_eq!(held(Some(&automatic), &nothing), None);
         assert_eq!(held(Some(&manual), &nothing), Some(HeldBack::ManualByManifest));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn the_interval_is_the_owners_or_the_recommended_one_or_a_day() {
         let automatic = policy(RecommendedMode::Automatic);
-        let seconds = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| match Plan::of(policy, wish).cadence {
+        let seconds = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| match Plan::combine(policy, wish).cadence {
             Cadence::Every(every) => every.length().as_secs(),
             Cadence::Cron(_) => 0,
         };
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(seconds(Some(&automatic), &OwnerWish::default()), 7200);
         assert_eq!(seconds(Some(&automatic), &hourly), 3600);
         assert_eq!(seconds(None, &OwnerWish::default()), 86_400);
-        assert_eq!(Plan::of(Some(&automatic), &hourly).apart, Duration::from_secs(600));
+        assert_eq!(Plan::combine(Some(&automatic), &hourly).apart, Duration::from_secs(600));
         let stale_soon = RefreshPolicy { maximum_staleness_seconds: Some(1800), ..automatic };
         assert_eq!(seconds(Some(&stale_soon), &OwnerWish::default()), 1800, "data is never old by plan");
         assert_eq!(seconds(Some(&stale_soon), &hourly), 3600, "unless the owner wants it so");

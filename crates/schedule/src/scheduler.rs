@@ -1,9 +1,9 @@
-//! Which of the connections that are due goes first.
+//! Order of the connections that are due.
 //!
-//! Three rules, in this order: whoever was asked for by the owner; a part of the history for every few steady runs;
-//! then the provider that had the least of the machine, and of it the connection that is the latest. A provider that
-//! was idle begins where the others are: it has saved nothing up. Starts are apart, so that a machine that wakes up
-//! does not storm anybody. Two runs never share an account.
+//! Rules in this order: runs requested by the owner; a part of the history for every few steady runs; then the
+//! provider that used the machine least, and of it the most overdue connection. An idle provider starts level with
+//! the others: it saves nothing up. Starts are spaced, so that a machine that wakes up does not flood anyone. Two
+//! runs never share an account.
 
 use crate::facts::Facts;
 use crate::next::{Kind, Next};
@@ -11,29 +11,29 @@ use gleaner_engine::WallTime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How much may happen at once.
+/// Limits of concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Runs at the same time.
+    /// Concurrent runs.
     pub runs: usize,
-    /// The time between two starts.
+    /// Time between two starts.
     pub apart: Duration,
-    /// After so many steady runs a part of a history goes first, if one waits.
+    /// After this many steady runs a part of a history goes first, if one waits.
     pub steady_per_history: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        // Connectors wait more than they work; four keep a small machine busy and leave it usable. A fifth of the
-        // starts is enough for a history to come in some day.
+        // Connectors mostly wait; four keep a small machine busy and usable. A fifth of the starts is enough to
+        // complete a history over time.
         Self { runs: 4, apart: Duration::from_secs(1), steady_per_history: 4 }
     }
 }
 
-/// In which queue a run waited.
+/// Queue of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// The owner asked for it.
+    /// Requested by the owner.
     Owner,
     /// It keeps data fresh.
     Steady,
@@ -44,56 +44,56 @@ pub enum Class {
 /// A run to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Of this connection.
+    /// Its connection.
     pub connection: String,
-    /// What for.
+    /// Its kind.
     pub kind: Kind,
-    /// Since when it was due.
+    /// When it was due.
     pub due: WallTime,
-    /// In which queue.
+    /// Its queue.
     pub class: Class,
 }
 
-/// What is known and decided about one connection.
+/// Facts and decision about one connection.
 #[derive(Debug)]
 struct Entry {
     facts: Facts,
     steady: Next,
     history: Next,
-    /// Its run, if there is one.
+    /// Its current run.
     running: Option<Running>,
 }
 
-/// A run that goes on, with whose it was when it began: facts may change meanwhile.
+/// A current run, with its account at the start: facts may change meanwhile.
 #[derive(Clone, Debug)]
 struct Running {
     provider: String,
     account: String,
-    /// Since when its time counts.
+    /// Start of the counted time.
     since: WallTime,
-    /// It waits for its owner and needs nothing of the machine.
+    /// It waits for its owner and uses no slot.
     parked: bool,
 }
 
-/// What a provider had of the machine.
+/// A provider's use of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 struct Served {
-    /// In milliseconds of runs.
+    /// Milliseconds of runs.
     millis: u64,
-    /// How many of its connections run or wait.
+    /// Its running or waiting connections.
     busy: u32,
 }
 
-/// All connections, and what runs.
+/// All connections and current runs.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     limits: Limits,
     entries: BTreeMap<String, Entry>,
-    /// When somebody has to be looked at again.
+    /// Times at which connections must be checked again.
     wakes: BTreeSet<(WallTime, String)>,
-    /// Those whose time has come.
+    /// Connections that are due.
     waiting: BTreeSet<String>,
-    /// Those that run.
+    /// Running connections.
     running: BTreeSet<String>,
     accounts: BTreeSet<(String, String)>,
     served: BTreeMap<String, Served>,
@@ -103,37 +103,37 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// With these limits.
+    /// A scheduler with these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// What is known about a connection now: a new one, or one whose facts changed.
+    /// Sets the facts of a new or changed connection.
     pub fn learn(&mut self, facts: Facts, now: WallTime) {
         let name = facts.connection.clone();
         let running = self.forget_times(&name).and_then(|entry| entry.running);
-        let (steady, history) = (Next::of(&facts, now), Next::of_history(&facts, now));
+        let (steady, history) = (Next::steady(&facts, now), Next::history(&facts, now));
         self.entries.insert(name.clone(), Entry { facts, steady, history, running });
         self.note_times(&name);
     }
 
-    /// A connection is gone. One that runs is forgotten when its run has ended.
+    /// Removes a connection. A running one is removed when its run ends.
     pub fn forget(&mut self, connection: &str) {
         let Some(entry) = self.entries.get(connection).filter(|entry| entry.running.is_none()) else { return };
         let provider = entry.facts.provider.clone();
         self.forget_times(connection);
-        // Nobody is left whose share it would be.
+        // No connection of the provider remains.
         if !self.entries.values().any(|entry| entry.facts.provider == provider) {
             self.served.remove(&provider);
         }
     }
 
-    /// Its run ended. What is known now is told with [`learn`](Self::learn), or it is [forgotten](Self::forget).
+    /// A run ended. [`learn`](Self::learn) the new facts, or [`forget`](Self::forget) the connection.
     pub fn ended(&mut self, connection: &str, now: WallTime) {
         let Some(running) = self.entries.get_mut(connection).and_then(|entry| entry.running.take()) else { return };
         let served = self.served.entry(running.provider.clone()).or_default();
-        // A run of no length was one all the same.
+        // A run of zero length still counts.
         served.millis = served.millis.saturating_add(running.millis(now).max(1));
         served.busy = served.busy.saturating_sub(1);
         self.running.remove(connection);
@@ -141,7 +141,7 @@ impl Scheduler {
         self.look_again(connection, now);
     }
 
-    /// Whether its run waits for its owner: then it keeps its account, and no place that another could use.
+    /// Sets whether a run waits for its owner: then it keeps its account but frees its slot.
     pub fn set_parked(&mut self, connection: &str, parked: bool, now: WallTime) {
         let Some(running) = self.entries.get_mut(connection).and_then(|entry| entry.running.as_mut()) else { return };
         if running.parked != parked {
@@ -152,24 +152,24 @@ impl Scheduler {
         }
     }
 
-    /// The connections that run.
+    /// The running connections.
     pub fn running(&self) -> impl Iterator<Item = &str> {
         self.running.iter().map(String::as_str)
     }
 
-    /// The connections that are known.
+    /// All connections.
     pub fn connections(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// What a connection does next, for whoever asks; `None` while it runs or when it is not known.
+    /// The next steady and history run of a connection; `None` while it runs or is unknown.
     #[must_use]
     pub fn next_of(&self, connection: &str) -> Option<(Next, Next)> {
         let entry = self.entries.get(connection).filter(|entry| entry.running.is_none())?;
         Some((entry.steady, entry.history))
     }
 
-    /// When to ask again; `None` when only a change of facts can make a difference.
+    /// When to poll again; `None` when only a change of facts matters.
     #[must_use]
     pub fn wake_at(&self, now: WallTime) -> Option<WallTime> {
         let timer = self.wakes.first().map(|(at, _)| *at);
@@ -178,9 +178,9 @@ impl Scheduler {
         timer.into_iter().chain(start).min()
     }
 
-    /// A run to start now, if there is one. Ask until there is none.
+    /// A run to start now, if any. Poll until there is none.
     pub fn poll(&mut self, now: WallTime) -> Option<Launch> {
-        // The calendar was set back: what was computed with it is void.
+        // The clock was set back: recompute everything.
         if now < self.last_look {
             for name in self.entries.keys().cloned().collect::<Vec<_>>() {
                 self.look_again(&name, now);
@@ -214,13 +214,13 @@ impl Scheduler {
 
     fn look_again(&mut self, name: &str, now: WallTime) {
         if let Some(entry) = self.forget_times(name) {
-            let (steady, history) = (Next::of(&entry.facts, now), Next::of_history(&entry.facts, now));
+            let (steady, history) = (Next::steady(&entry.facts, now), Next::history(&entry.facts, now));
             self.entries.insert(name.to_owned(), Entry { steady, history, ..entry });
             self.note_times(name);
         }
     }
 
-    /// Takes a connection out, with everything that is noted about its times.
+    /// Removes a connection and its times.
     fn forget_times(&mut self, name: &str) -> Option<Entry> {
         let entry = self.entries.remove(name)?;
         for next in [entry.steady, entry.history] {
@@ -244,7 +244,7 @@ impl Scheduler {
         }
     }
 
-    /// Everybody whose time has come is looked at again, because more may have changed than the time.
+    /// Recomputes all due connections, because more than the time may have changed.
     fn collect_due(&mut self, now: WallTime) {
         let mut due = BTreeSet::new();
         while let Some((at, _)) = self.wakes.first()
@@ -259,7 +259,7 @@ impl Scheduler {
             let [is_due, history_is_due] = [entry.steady, entry.history].map(|next| due_since(next, now).is_some());
             if is_due || history_is_due {
                 let provider = entry.facts.provider.clone();
-                // Both of its times are noted in its entry; what waits needs no timer.
+                // Both times are in its entry; a waiting connection needs no timer.
                 for next in [entry.steady, entry.history] {
                     if let Some(at) = due_since(next, now) {
                         self.wakes.remove(&(at, name.clone()));
@@ -310,7 +310,7 @@ impl Scheduler {
         })
     }
 
-    /// With what runs at the moment: otherwise a provider with long runs would get one after the other.
+    /// Includes current runs: otherwise a provider with long runs would get one after the other.
     fn served_so_far(&self, provider: &str, now: WallTime) -> u64 {
         let runs = self.running.iter().filter_map(|name| self.entries.get(name)?.running.as_ref());
         let now_running = runs.filter(|running| running.provider == provider).map(|running| running.millis(now));

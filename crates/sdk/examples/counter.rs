@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// What a library might do.
+/// Simulates a library that prints.
 #[expect(clippy::print_stdout, reason = "to show that it does no harm")]
 fn print_by_mistake() {
     if std::env::var_os("COUNT_PRINT").is_some() {

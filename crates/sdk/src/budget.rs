@@ -1,8 +1,8 @@
-//! The one budget of a run, shared by all of its passes: recovery and forward walk, lists and details.
+//! The budget of a run, shared by recovery and forward walk, lists and details.
 //!
-//! Why one: a recovery backlog and new records are bounded together, or each pass would get a budget of
-//! its own. Pure: times are arguments. Without a cap nothing is counted and nothing is asked. It says yes
-//! or no between fetches and never interrupts one, so a run may go over its time by one fetch.
+//! Why one: recovery and new records are limited together, or each pass would get its own budget. Pure: times are
+//! arguments. Without a cap nothing is counted. It decides between fetches and never interrupts one, so a run may
+//! exceed its time by one fetch.
 
 pub(crate) mod caps;
 
@@ -11,7 +11,7 @@ use gleaner_engine::Time;
 use gleaner_protocol::DeferReason;
 use std::time::Duration;
 
-/// How much a run may still do. Without a cap no question is ever answered with no.
+/// Remaining budget of a run. Without a cap it never refuses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
     requests_left: Option<u64>,
@@ -19,16 +19,16 @@ pub(crate) struct Budget {
     /// The end of the run's own time, counted from its START.
     run_ends: Option<Time>,
     wall_clock: Option<Duration>,
-    /// The end of the wall clock, known from the first consultation on.
+    /// The end of the wall clock; set at the first check.
     wall_clock_ends: Option<Time>,
-    /// How many gaps of single records may still be written for what a cap left; `None` for any number.
+    /// Remaining gaps of single records for items left by a cap; `None`: unlimited.
     pub(crate) gap_rows_left: Option<u64>,
-    /// Our own stop that something else reported, after which nothing is fetched.
+    /// A stop reported from elsewhere, after which nothing is fetched.
     ended: Option<DeferReason>,
 }
 
 impl Budget {
-    /// The budget of a run that was started at `started`.
+    /// The budget of a run started at `started`.
     pub(crate) fn new(caps: &Caps, started: Time) -> Self {
         Self {
             requests_left: caps.max_requests,
@@ -41,7 +41,7 @@ impl Budget {
         }
     }
 
-    /// Why nothing more may be fetched, if so. The first question starts the wall clock.
+    /// Why nothing more may be fetched, if so. The first call starts the wall clock.
     pub(crate) fn exhausted(&mut self, now: Time) -> Option<DeferReason> {
         if self.ended.is_some() {
             return self.ended;
@@ -59,14 +59,14 @@ impl Budget {
         self.exhausted(now).or_else(|| (self.details_left == Some(0)).then_some(DeferReason::RequestCap))
     }
 
-    /// Takes one fetch of a list out of the budget.
+    /// Takes one list fetch from the budget.
     pub(crate) fn take_list(&mut self, now: Time) -> Result<(), DeferReason> {
         self.exhausted(now).map_or(Ok(()), Err)?;
         self.count_request();
         Ok(())
     }
 
-    /// Takes one fetch of a detail out of the budget.
+    /// Takes one detail fetch from the budget.
     pub(crate) fn take_detail(&mut self, now: Time) -> Result<(), DeferReason> {
         self.detail_exhausted(now).map_or(Ok(()), Err)?;
         self.count_request();
@@ -74,26 +74,26 @@ impl Budget {
         Ok(())
     }
 
-    /// One fetch is at least one request. The governed client counts retries too, and says so with
+    /// One fetch is at least one request. The governed client also counts retries, and reports them with
     /// [`end`](Self::end).
     fn count_request(&mut self) {
         self.requests_left = self.requests_left.map(|left| left.saturating_sub(1));
     }
 
-    /// Somebody else found that the run is over: the governed client, which sees every attempt.
+    /// The governed client, which sees every attempt, reports the end of the budget.
     pub(crate) const fn end(&mut self, reason: DeferReason) {
         if self.ended.is_none() {
             self.ended = Some(reason);
         }
     }
 
-    /// How long one may wait for something; `None` without a bound in time. Does not start the wall clock.
+    /// Time left for a wait; `None`: unlimited. Does not start the wall clock.
     pub(crate) fn time_left(&self, now: Time) -> Option<Duration> {
         let end = self.run_ends.into_iter().chain(self.wall_clock_ends).min()?;
         Some(Duration::from_millis(end.as_millis().saturating_sub(now.as_millis())))
     }
 
-    /// Takes one such gap; `false` when there is none left and the rest has to go into a backlog gap.
+    /// Takes one such gap; `false` when none is left and the rest goes into a backlog gap.
     pub(crate) const fn take_gap_row(&mut self) -> bool {
         match &mut self.gap_rows_left {
             None => true,

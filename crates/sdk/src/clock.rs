@@ -1,17 +1,17 @@
-//! The two clocks of a run, and the one place that waits.
+//! The two clocks of a run, and the only place that waits.
 //!
-//! Decisions take times as arguments; only this file reads a clock. Tests bring one that they set.
+//! Decisions take times as arguments; only this file reads a clock. Tests use their own.
 
 use gleaner_engine::{Time, WallTime};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What time it is, and waiting for a later one.
+/// Reads the time, and waits.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// For budgets and waits: nobody can set it.
+    /// Monotonic time for budgets and waits.
     fn now(&self) -> Time;
 
-    /// For dates.
+    /// Wall-clock time for dates.
     fn wall(&self) -> WallTime;
 
     /// Waits, on this thread.
@@ -24,7 +24,7 @@ pub struct SystemClock {
     origin: Instant,
 }
 
-/// Clocks whose origin is now.
+/// Clocks with the current time as origin.
 impl Default for SystemClock {
     fn default() -> Self {
         Self { origin: Instant::now() }
@@ -46,7 +46,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock on which nobody waits: whoever would, finds himself later. For answers that come from a recording.
+/// A clock that jumps instead of waiting. For answers from a recording.
 #[derive(Debug)]
 pub(crate) struct JumpClock<'c> {
     clock: &'c dyn Clock,

@@ -1,7 +1,7 @@
-//! One run as an author's code sees it: what was asked for, and everything that may be done about it.
+//! One run as an author's code sees it: the request, and all actions of the run.
 //!
-//! The streams' own ways of collecting are in `pages.rs` and `lane.rs`; here is what both stand on: the
-//! client that is governed for this run, cursors, and what is accounted for.
+//! `pages.rs` and `lane.rs` have the ways of collecting a stream; here are their common parts: the governed client,
+//! cursors, and coverage.
 
 use crate::budget::Budget;
 use crate::budget::caps::Caps;
@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::connector::ACCOUNT_VARIABLE;
 use crate::connector::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
-use crate::exchanges::{Played, Recording, Tape};
+use crate::exchanges::{Played, RecordReplay, Recording};
 use crate::gaps::GapPages;
 use crate::pace::rate;
 use crate::pace::waits::Waits;
@@ -40,22 +40,22 @@ pub struct Collect<'r> {
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
     pub(crate) someone_can_answer: bool,
-    /// What the runtime lets this run use, each with its descriptor.
+    /// Bindings that the runtime grants to this run, each with its descriptor.
     pub(crate) bindings: BTreeMap<String, serde_json::Value>,
     pub(crate) variable: Variables<'r>,
-    /// What the author put into each cursor; the pace that rides along is taken out.
+    /// The author's part of each cursor, without the pacing fields.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) started: Time,
     pub(crate) learned: Option<Learned>,
-    /// Of this run alone: a test may run many in one process.
+    /// Of this run only: a test may run many in one process.
     pub(crate) governors: Governors,
     pub(crate) client: Option<Client>,
-    /// Whose pace is shown and remembered: that of the first client, or of what sends in its place.
+    /// The governor whose pace is shown and saved: that of the first client or external sender.
     pub(crate) governor: Option<SendGovernor>,
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
-    pub(crate) tape: Tape,
-    /// What is waited for, for whoever looks meanwhile.
+    pub(crate) record_replay: RecordReplay,
+    /// Current waits, for observers.
     pub(crate) waits: Waits,
 }
 
@@ -64,35 +64,35 @@ pub(crate) struct Variables<'r>(pub(crate) &'r dyn Fn(&str) -> Option<String>);
 
 gleaner_base::debug_only!(Variables<'_>);
 
-/// How requests are sent that something else than a client sends.
+/// Settings of an external sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Habits {
-    /// The shortest time between two sends, unless the owner says otherwise (`…_PACING_MIN_INTERVAL_MS`).
+pub struct SenderSettings {
+    /// The shortest time between two sends, unless the owner sets another (`…_PACING_MIN_INTERVAL_MS`).
     pub ceiling: Duration,
-    /// Noise against marching in step; never a floor of the pace.
+    /// Random delay against synchronized clients; never slows the pace.
     pub launch_jitter: Duration,
-    /// Requests in flight at most.
+    /// Maximum of requests in flight.
     pub max_concurrency: u16,
-    /// Whether refusals are held against the owner's account: then the limit costs one, and after that at most one in
-    /// a hundred.
-    pub is_careful: bool,
+    /// Whether the account is penalized for refusals: finding the limit then costs one refusal, and after that at
+    /// most one per hundred requests.
+    pub conservative: bool,
 }
 
-/// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
+/// Interval of rate reports. A person sees it change, and a run may have millions of slices.
 const READOUT_EVERY: Duration = Duration::from_millis(250);
 
 impl<'r> Collect<'r> {
-    /// Says what was collected, for streams that have a way of their own.
+    /// The emitter, for streams collected in another way.
     pub const fn emitter(&mut self) -> &mut Emitter<'r> {
         &mut self.emitter
     }
 
-    /// The name of this run, which no other has.
+    /// The unique id of this run.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// The connector's description of itself.
+    /// The connector's manifest.
     pub const fn manifest(&self) -> &'r Manifest {
         self.manifest
     }
@@ -102,45 +102,45 @@ impl<'r> Collect<'r> {
         self.cursors.get(stream)
     }
 
-    /// What was asked for of a stream; `None` when nothing was. The framework leaves out what was not
-    /// asked for; an author who can ask the provider for less looks here.
+    /// The requested scope of a stream; `None` when nothing is requested. The framework drops unrequested records; an
+    /// author who can request less from the provider looks here.
     pub fn scope(&self, stream: &str) -> Option<&StreamScope> {
         self.scope.iter().find(|asked| asked.name == stream)
     }
 
-    /// From the beginning, or from the cursors.
+    /// Full or incremental.
     pub const fn mode(&self) -> CollectionMode {
         self.mode
     }
 
-    /// Whether only gaps are to be recovered, without a walk forward.
+    /// Whether only gaps are recovered, without a forward walk.
     pub const fn is_recovery_only(&self) -> bool {
         self.recovery_only
     }
 
-    /// What the runtime says about something that this run may use, such as where its browser profile is; `None` when
-    /// it may not.
+    /// The descriptor of a binding that this run may use, such as the path of its browser profile; `None` when it may
+    /// not.
     pub fn binding(&self, name: &str) -> Option<&serde_json::Value> {
         self.bindings.get(name)
     }
 
-    /// A credential that the manifest requires, by its name or an alias of it.
+    /// A credential required by the manifest, by its name or an alias.
     ///
     /// # Errors
     ///
-    /// When the manifest does not require it, so that nobody could have provided it.
+    /// The manifest does not require it, so nobody could have provided it.
     pub fn credential(&self, name: &str) -> Result<&str, Stop> {
         self.credentials.get(name).ok_or_else(|| {
             Stop::of_author(format!("the manifest does not require {name}; name it under capabilities.auth.required"))
         })
     }
 
-    /// The client of this run: governed, begun at the pace that the last run had found, bound to this
-    /// account, and within the run's budget.
+    /// The client of this run: governed, started at the rate of the last run, bound to this account, and within the
+    /// run's budget.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// The client cannot be created.
     pub fn client(&mut self) -> Result<Client, Stop> {
         match &self.client {
             Some(client) => Ok(client.clone()),
@@ -152,13 +152,13 @@ impl<'r> Collect<'r> {
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// The client cannot be created.
     pub fn client_with(&mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Stop> {
         let client = configure(self.client_builder(None)).build_blocking()?;
         let governor = client.governor();
         if self.client.is_none() {
-            // Where a recording answers there is no pace to begin with, to show or to remember.
-            if !self.tape.is_playing() {
+            // Replays have no pace to restore, show or save.
+            if !self.record_replay.is_playing() {
                 self.take_pace_of(governor)?;
             }
             self.client = Some(client.clone());
@@ -166,22 +166,22 @@ impl<'r> Collect<'r> {
         Ok(client)
     }
 
-    /// A governed way to the provider for requests that something else sends, such as a page of a browser: with the
-    /// same pace, budget and memory as the client of this run.
+    /// Governs requests that another program sends, such as a page in a browser: with the same pace, budget and saved
+    /// state as the client of this run.
     ///
     /// # Errors
     ///
-    /// When it cannot be made, and when answers come from a recording: nothing is recorded of what others send.
-    pub fn external_sender(&mut self, habits: Habits) -> Result<ExternalSender, Stop> {
-        if self.tape.is_playing() {
-            let message = "this connector asks through a browser, and no recording can answer for that";
+    /// It cannot be created, or the run is a replay: external sends are not recorded.
+    pub fn external_sender(&mut self, settings_of_sender: SenderSettings) -> Result<ExternalSender, Stop> {
+        if self.record_replay.is_playing() {
+            let message = "this connector sends through a browser, which cannot be replayed";
             return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
         }
         let mut settings = self.settings();
-        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(habits.ceiling);
-        settings.config.max_concurrency = habits.max_concurrency;
-        settings.config.is_careful = habits.is_careful;
-        settings.launch_jitter = habits.launch_jitter;
+        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(settings_of_sender.ceiling);
+        settings.config.max_concurrency = settings_of_sender.max_concurrency;
+        settings.config.conservative = settings_of_sender.conservative;
+        settings.launch_jitter = settings_of_sender.launch_jitter;
         let key = self.governors.key(self.provider(), self.account().as_ref().map(String::as_bytes));
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
         let sender = ExternalSender::new(self.provider(), governor)?;
@@ -191,7 +191,7 @@ impl<'r> Collect<'r> {
         Ok(sender)
     }
 
-    /// Begins at the pace that the last run had found, and shows and remembers this one.
+    /// Restores the rate of the last run, and shows and saves this one.
     fn take_pace_of(&mut self, governor: &SendGovernor) -> Result<(), Stop> {
         if let Some(learned) = &self.learned {
             governor.restore(learned);
@@ -205,34 +205,33 @@ impl<'r> Collect<'r> {
         Ok(())
     }
 
-    /// Whose limit it is.
+    /// Name of the key.
     fn provider(&self) -> &'r str {
         self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key)
     }
 
-    /// What tells its account from others: its credentials, or without any what the runtime calls it.
+    /// Identifies the account: by its credentials, or by the runtime's name for it.
     fn account(&self) -> Option<String> {
         self.credentials.fingerprint().or_else(|| self.setting(ACCOUNT_VARIABLE))
     }
 
-    /// Masks these from now on in everything that is said for people: what a sign-in brought, such as a token.
+    /// Masks these in all messages for people: secrets from a sign-in, such as a token.
     pub fn mask(&mut self, secrets: impl IntoIterator<Item = String>) {
         self.emitter.keep_answers(secrets);
     }
 
-    /// A setting of the connector's own, from its environment: one that the manifest declares. Never for secrets, which
-    /// are credentials.
+    /// A setting of the connector from its environment, declared by the manifest. Never for secrets; those are
+    /// credentials.
     pub fn setting(&self, name: &str) -> Option<String> {
         (self.variable.0)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
-    /// collected as if it were one. What is not in it is answered with 404, as a provider would. All else of the run is
-    /// as always.
+    /// A client that answers from a recording, as long as there is no provider: a sample provider. Requests that are
+    /// not in it get a 404. Everything else of the run is as usual.
     ///
     /// # Errors
     ///
-    /// When the recording cannot be read, or the client cannot be made.
+    /// The recording is invalid, or the client cannot be created.
     pub fn sample_client(
         &mut self,
         exchanges: &str,
@@ -249,37 +248,37 @@ impl<'r> Collect<'r> {
         if let Some(account) = self.account() {
             builder = builder.credential(account);
         }
-        self.tape.put_into(builder, sample)
+        self.record_replay.put_into(builder, sample)
     }
 
-    /// The client's own settings, and what this run may do. Its wall clock is that of START alone: the
-    /// other one begins when the budget is first asked, which the governor cannot know.
+    /// The client's settings within this run's limits. Only the wall clock of START counts: the other one begins at
+    /// the first check of the budget, which the governor cannot know.
     fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         if let Some(interval) = self.caps.min_interval {
             settings.config.ceiling_interval = interval;
         }
         let passed = Duration::from_millis(self.clock.now().as_millis().saturating_sub(self.started.as_millis()));
-        // Zero would mean that there is no limit.
+        // Zero would mean no limit.
         let left = |length: Duration| length.saturating_sub(passed).max(Duration::from_millis(1));
         let wall_clock = self.caps.max_duration.map(left);
         settings.config.run_budget = RunBudgetConfig { request_cap: self.caps.max_requests, wall_clock };
         settings
     }
 
-    /// Says how far a stream is, after everything that the cursor covers, and shows the pace now and then.
+    /// Reports the cursor of a stream, after everything that it covers, and shows the rate now and then.
     ///
     /// # Errors
     ///
-    /// As [`Emitter::slice`].
+    /// See [`Emitter::slice`].
     pub fn slice(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
         self.emitter.slice(stream, cursor)?;
         self.cursors.insert(stream.to_owned(), cursor.clone());
         self.report_rate_now_and_then()
     }
 
-    /// Shows the pace unless it was shown just now. Between two slices, too: at a provider that is asked once
-    /// a second, a slice of a hundred takes minutes.
+    /// Shows the rate unless it was just shown. Also between two slices: at one request a second, a slice of a
+    /// hundred takes minutes.
     pub(crate) fn report_rate_now_and_then(&mut self) -> Result<(), Stop> {
         if self.governor.is_none() {
             return Ok(());
@@ -288,11 +287,11 @@ impl<'r> Collect<'r> {
         if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) { self.report_rate() } else { Ok(()) }
     }
 
-    /// Shows the present pace, and what the circuit did. Says nothing where there is no pace.
+    /// Shows the current rate and circuit transitions. Without pacing it shows nothing.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     pub fn report_rate(&mut self) -> Result<(), Stop> {
         let Some(governor) = &self.governor else { return Ok(()) };
         self.last_readout = Some(self.clock.now());
@@ -302,16 +301,16 @@ impl<'r> Collect<'r> {
         Ok(())
     }
 
-    /// Says something for people.
+    /// Sends a message for people.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
         self.emitter.say(message)
     }
 
-    /// Waits for an open circuit, unless the run's time would be over before: then `false`, at once.
+    /// Waits for an open circuit; `false` at once if the run's time would end before.
     pub(crate) fn pause(&self, wait: Duration) -> bool {
         let is_too_long = self.budget.time_left(self.clock.now()).is_some_and(|left| left <= wait);
         if !is_too_long {
@@ -320,8 +319,8 @@ impl<'r> Collect<'r> {
         !is_too_long
     }
 
-    /// Everything of a stream is sent or accounted for as gaps. `pages` and lanes say this themselves; a
-    /// stream that was collected in another way would otherwise count as unfinished when the budget ends.
+    /// Marks a stream as complete: everything was sent or has a gap. `pages` and lanes do this themselves; another
+    /// stream would otherwise count as unfinished when the budget ends.
     pub fn finished(&mut self, stream: &str) {
         self.accounted_for.insert(stream.to_owned());
     }

@@ -1,7 +1,7 @@
 //! A connector from its START to its exit code.
 //!
-//! Everything that an author's code may do wrong ends in an honest last message: an error, a budget, a
-//! panic, a message that the contract forbids. The exit code is zero exactly when the run has succeeded.
+//! Every fault of an author's code ends in an honest last message: an error, a budget, a panic, a forbidden message.
+//! The exit code is zero exactly when the run succeeded.
 
 pub(crate) mod credentials;
 mod panics;
@@ -11,7 +11,7 @@ use crate::budget::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
 use crate::collect::{Collect, Variables};
 use crate::emit::{Cursor, Emitter};
-use crate::exchanges::{Recording, Tape};
+use crate::exchanges::{RecordReplay, Recording};
 use crate::gaps::GapPages;
 use crate::pace::waits::Waits;
 use crate::pace::warm_start::take_learned;
@@ -32,35 +32,35 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What an author writes.
+/// The trait that an author implements.
 pub trait Connector {
-    /// Collects what was asked for. Everything that was sent before an error stays.
+    /// Collects the requested data. Everything sent before an error is kept.
     ///
     /// # Errors
     ///
-    /// Why it ended early; `?` on any error of the framework and of the client is right.
+    /// Why it ended early; use `?` on any error of the framework and the client.
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop>;
 }
 
-/// How long a runtime that does not read is waited for at the end. With what else an exit takes on a busy
-/// machine this is less than the three seconds of the contract.
+/// Longest wait at the end for a runtime that does not read. Together with the rest of an exit this is below the
+/// three seconds of the contract.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// How long the acknowledgement of the last message is waited for. From the contract.
+/// Longest wait for the acknowledgement of the last message, from the contract.
 const ACKNOWLEDGE_MAX: Duration = Duration::from_secs(30 * 60);
-/// The longest error message. It is for a person.
+/// Maximum length of an error message for people.
 const MESSAGE_BYTES_MAX: usize = 2000;
 
-/// What a connector finds around it.
+/// Environment of a connector.
 pub struct Surroundings<'s> {
     /// Environment variables by name.
     pub variable: &'s dyn Fn(&str) -> Option<String>,
-    /// What time it is.
+    /// The clock.
     pub clock: &'s dyn Clock,
 }
 
 gleaner_base::debug_only!(Surroundings<'_>);
 
-/// Runs a connector on standard input and output: the whole of a connector's `main`.
+/// Runs a connector on standard input and output: the whole `main` of a connector.
 ///
 /// ```no_run
 /// use gleaner_sdk::{Collect, Connector, Page, Stop, run_connector};
@@ -92,7 +92,7 @@ pub fn run_connector(manifest: &str, connector: &dyn Connector) -> ExitCode {
     let mut wire = match Stdio::open() {
         Ok(wire) => wire,
         Err(error) => {
-            // There is no way to a runtime; its owner reads this as the last words of the connector.
+            // Without a connection to the runtime, stderr is all that the owner sees.
             drop(writeln!(io::stderr(), "the connector cannot start: {error}"));
             return ExitCode::FAILURE;
         }
@@ -102,7 +102,7 @@ pub fn run_connector(manifest: &str, connector: &dyn Connector) -> ExitCode {
     run_on(&mut wire, manifest, connector, &Surroundings { variable: &variable, clock: &clock })
 }
 
-/// The same on any wire: for tests, which break it where they like.
+/// The same on any wire: for tests, which break it at any point.
 pub fn run_on(
     wire: &mut dyn Wire,
     manifest: &str,
@@ -112,7 +112,7 @@ pub fn run_on(
     run_with(wire, manifest, connector, surroundings, None)
 }
 
-/// The same, with answers that come from a recording.
+/// The same with answers from a recording.
 pub(crate) fn run_with(
     wire: &mut dyn Wire,
     manifest: &str,
@@ -126,7 +126,7 @@ pub(crate) fn run_with(
     };
     let is_drained = status.is_some() && wire.drain(DRAIN_MAX).is_ok();
     if is_drained {
-        // Whether it was acknowledged changes nothing: what is durable is durable.
+        // The acknowledgement changes nothing: durable data stays durable.
         let _: bool = wire.wait_for_end(ACKNOWLEDGE_MAX);
     }
     match status {
@@ -135,7 +135,7 @@ pub(crate) fn run_with(
     }
 }
 
-/// What is known before anything is said.
+/// Inputs of a run, before any message.
 struct Prepared {
     manifest: Manifest,
     schemas: Schemas,
@@ -144,18 +144,15 @@ struct Prepared {
 }
 
 fn prepare(wire: &mut dyn Wire, manifest: &str) -> Result<Prepared, Stop> {
-    // START is read first: before it nothing may be said.
+    // START is read first: nothing may be sent before it.
     let start = match wire.read()? {
         Some(RuntimeMessage::Start(start)) => *start,
-        Some(_) => return Err(Stop::failed("the first message was no START")),
+        Some(_) => return Err(Stop::failed("the first message was not START")),
         None => return Err(Stop::failed("the input ended before a START")),
     };
     let manifest = Manifest::parse(manifest.as_bytes(), ManifestOrigin::Foreign).map_err(|rejected| {
         let first = rejected.faults.first().map_or_else(String::new, |fault| format!(": {fault}"));
-        Stop::of_author(format!(
-            "the manifest that this connector was built with has {} faults{first}",
-            rejected.faults.len()
-        ))
+        Stop::of_author(format!("the manifest built into this connector has {} errors{first}", rejected.faults.len()))
     })?;
     let schemas = Schemas::new(&manifest).map_err(|fault| Stop::of_author(fault.to_string()))?;
     let filter = ScopeFilter::new(&manifest, &start.scope).map_err(|refusal| Stop::of_author(refusal.to_string()))?;
@@ -163,7 +160,7 @@ fn prepare(wire: &mut dyn Wire, manifest: &str) -> Result<Prepared, Stop> {
 }
 
 impl Prepared {
-    /// Collects, and says the last message. `None` when it could not be said.
+    /// Collects, and sends the last message. `None` when it could not be sent.
     fn run(
         self,
         wire: &mut dyn Wire,
@@ -173,11 +170,11 @@ impl Prepared {
     ) -> Option<DoneStatus> {
         let Self { manifest, schemas, filter, start } = self;
         let now = rfc3339(around.clock.wall());
-        let tape = match Tape::open(around.variable, answers, &manifest.connector_key, &now) {
-            Ok(tape) => tape,
+        let record_replay = match RecordReplay::open(around.variable, answers, &manifest.connector_key, &now) {
+            Ok(record_replay) => record_replay,
             Err(stop) => return say_done(wire, &done(&Err(stop), 0, ToOwned::to_owned)),
         };
-        let (jumping, is_playing) = (JumpClock::new(around.clock), tape.is_playing());
+        let (jumping, is_playing) = (JumpClock::new(around.clock), record_replay.is_playing());
         let clock: &dyn Clock = if is_playing { &jumping } else { around.clock };
         let around = &Surroundings { variable: around.variable, clock };
         let started = clock.now();
@@ -185,7 +182,7 @@ impl Prepared {
         let mut emitter = Emitter::new(wire, &manifest, &schemas, clock, filter);
         let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start), is_playing);
         let (governors, trouble) = governors(around.variable, is_playing);
-        let mut run = collect(&manifest, emitter, start, started, around, tape, governors);
+        let mut run = collect(&manifest, emitter, start, started, around, record_replay, governors);
         let _telling = aside.map(|aside| run.waits.tell(aside));
         let result = credentials.and_then(|credentials| {
             trouble.map_or(Ok(()), |trouble| run.say(trouble))?;
@@ -193,22 +190,21 @@ impl Prepared {
             collect_without_panic(connector, &mut run)
         });
         let result = run.close(result);
-        // The last look at the pace may be a second old, and what is being written must not be cut off.
+        // Saves once more: the last save may be a second old, and a write in progress must finish.
         run.governors.save();
         let done = done(&result, run.emitter.counts().sent, |text| run.emitter.masked(text));
         run.emitter.done(done.clone()).is_ok().then_some(done.status)
     }
 }
 
-/// The folder in which the pace, the gates and the refusals of each account outlive a run, also one that is killed. The
-/// runtime says where it is.
+/// Folder for the pace, gates and refusals of each account, which survives a run, also a killed one. Set by the
+/// runtime.
 pub const PACING_VARIABLE: &str = "GLEANER_PACING_DIR";
 
-/// Whose pace it is where a connector has no credentials: the runtime's name of the account. Kept as a keyed hash.
+/// Account name for pacing when a connector has no credentials, set by the runtime. Stored as a keyed hash.
 pub const ACCOUNT_VARIABLE: &str = "GLEANER_PACING_ACCOUNT";
 
-/// Send governors that remember where the runtime says, and why they do not, for people. A recording is not asked for
-/// its pace.
+/// Send governors that save their state in the runtime's folder, or why they do not, for people. A replay has none.
 fn governors(variable: &dyn Fn(&str) -> Option<String>, is_playing: bool) -> (Governors, Option<String>) {
     let Some(folder) = variable(PACING_VARIABLE).filter(|folder| !folder.is_empty() && !is_playing) else {
         return (Governors::new(), None);
@@ -216,13 +212,13 @@ fn governors(variable: &dyn Fn(&str) -> Option<String>, is_playing: bool) -> (Go
     match Governors::remembering(Path::new(&folder)) {
         Ok(governors) => (governors, None),
         Err(error) => {
-            let message = format!("a rate limit of the provider is forgotten if this run is killed: {error}");
+            let message = format!("learned rate limits are lost if this run is killed: {error}");
             (Governors::new(), Some(message))
         }
     }
 }
 
-/// Whether somebody answers questions.
+/// Whether somebody can answer questions.
 fn can_ask(start: &Start) -> bool {
     start.bindings.iter().any(|(name, _)| name == "interactive")
 }
@@ -233,20 +229,20 @@ fn collect<'r>(
     start: Start,
     started: gleaner_engine::Time,
     around: &Surroundings<'r>,
-    tape: Tape,
+    record_replay: RecordReplay,
     governors: Governors,
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
     let someone_can_answer = can_ask(&start);
     let (mut cursors, mut learned) = (BTreeMap::new(), None::<Learned>);
     for (stream, text) in start.state.unwrap_or_default() {
-        // A cursor that is no object is `null`: nothing is stored.
+        // A cursor that is not an object is `null`: nothing is stored.
         let Ok(mut cursor) = serde_json::from_str::<Cursor>(text.as_str()) else { continue };
         learned = learned.into_iter().chain(take_learned(&mut cursor)).max_by_key(|learned| learned.recorded_at);
         emitter.know_cursor(&stream, cursor.clone());
         cursors.insert(stream, cursor);
     }
-    // A descriptor that cannot be read says nothing, but the binding is there.
+    // An invalid descriptor counts as empty, but the binding is there.
     let descriptor = |text: &str| serde_json::from_str(text).unwrap_or_default();
     let bindings = start.bindings.into_iter().map(|(name, text)| (name, descriptor(text.as_str()))).collect();
     Collect {
@@ -272,35 +268,35 @@ fn collect<'r>(
         governor: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
-        tape,
+        record_replay,
         waits: Waits::default(),
     }
 }
 
-/// A panic of the author's code ends the run and not its account.
+/// A panic of the author's code ends the run, not its account.
 fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Result<(), Stop> {
     catch_unwind(AssertUnwindSafe(|| connector.collect(run))).unwrap_or_else(|_| {
-        // What a panic says may quote a record, so only its place is told.
+        // The text of a panic may quote a record, so only its location is reported.
         let place = panics::last_place().map_or_else(String::new, |place| format!(" at {place}"));
-        Err(Stop::of_author(format!("the connector's code panicked{place}; its errors say more")))
+        Err(Stop::of_author(format!("the connector's code panicked{place}; see its stderr")))
     })
 }
 
 impl Collect<'_> {
     fn take_credentials(&mut self, credentials: Credentials) {
         let secrets = credentials.values.values().cloned().collect::<Vec<_>>();
-        self.tape.keep_secret(&secrets);
+        self.record_replay.keep_secret(&secrets);
         self.emitter.keep_secret(secrets);
         self.credentials = credentials;
     }
 
-    /// Says what is left to be said before the last message.
+    /// Sends the remaining messages before the last one.
     fn close(&mut self, result: Result<(), Stop>) -> Result<(), Stop> {
-        // Whatever the connector made of it: with a request that nobody answered, nothing of the run means anything.
-        let result = self.tape.missed().map_or(result, Err);
+        // A request that is not in the recording invalidates the whole run.
+        let result = self.record_replay.missed().map_or(result, Err);
         let result = match result {
             Err(Stop::Deferred(reason)) if !self.recovery_only => self.leave_all(reason),
-            // What a recovery did not get to are gaps already.
+            // Items that recovery did not reach have gaps already.
             Err(Stop::Deferred(_)) => Ok(()),
             other => other,
         };
@@ -308,7 +304,7 @@ impl Collect<'_> {
             return result;
         }
         self.emitter.report_rejections()?;
-        if let Some(trouble) = self.tape.trouble() {
+        if let Some(trouble) = self.record_replay.trouble() {
             self.say(trouble)?;
         }
         self.report_rate()?;
@@ -319,7 +315,7 @@ impl Collect<'_> {
     }
 }
 
-/// The last message of a run that ended like this.
+/// The last message for this result.
 fn done(result: &Result<(), Stop>, records_emitted: u64, mask: impl Fn(&str) -> String) -> Done {
     let (status, error) = match result {
         Ok(()) => (DoneStatus::Succeeded, None),
@@ -349,13 +345,13 @@ fn done_error(failure: &Failure, mask: impl Fn(&str) -> String) -> DoneError {
     }
 }
 
-/// What the contract takes for a code; another one would be a violation.
+/// Whether the contract allows this code.
 fn is_code(code: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     code.len() <= 64 && code.starts_with(|first: char| first.is_ascii_lowercase()) && code.bytes().all(plain)
 }
 
-/// For a run that was never begun.
+/// For a run that never began.
 fn say_done(wire: &mut dyn Wire, done: &Done) -> Option<DoneStatus> {
     let mut line = Vec::new();
     ConnectorMessage::Done(done.clone()).encode(&mut line);

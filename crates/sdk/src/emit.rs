@@ -1,9 +1,9 @@
-//! Everything that a connector says goes through here, and nothing leaves that the contract forbids.
+//! Emitter: sends all messages of a connector, and none that the contract forbids.
 //!
-//! A record is held against the scope, its stream's schema and the connection's own credential before it
-//! is written. One that was not asked for is left out. One that does not fit is counted and reported, and
-//! never counted as collected. A cursor can only be written for a stream of the manifest. Lines are built
-//! whole before they go out; a coverage report, which may have a million keys, goes out in pieces.
+//! A record is checked against the scope, its stream's schema and the connection's credential before it is written.
+//! An unrequested record is dropped. An invalid one is counted and reported, and never counts as collected. A cursor
+//! can only be written for a stream of the manifest. Lines are built completely before they are sent; a coverage
+//! report, which may have a million keys, is sent in pieces.
 
 pub(crate) mod new_record;
 mod rejected;
@@ -24,40 +24,40 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A stream's cursor: what the author put into it.
+/// A stream's cursor, as the author wrote it.
 pub type Cursor = Map<String, Value>;
 
-/// What became of a record.
+/// Result of sending a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a record that was not sent is not hydrated"]
 pub enum Emitted {
-    /// It was sent.
+    /// Sent.
     Sent,
-    /// It was not asked for, and was left out.
+    /// Dropped: it was not requested.
     OutOfScope,
-    /// It does not fit, was counted and reported, and was left out. It is not collected.
+    /// Dropped: it is invalid, and was counted and reported. It is not collected.
     Rejected,
 }
 
-/// What went through an emitter.
+/// Counts of an emitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records that were sent, deletions included.
+    /// Records sent, deletions included.
     pub sent: u64,
-    /// Records that do not fit.
+    /// Invalid records.
     pub rejected: u64,
-    /// Records that were not asked for.
+    /// Unrequested records.
     pub out_of_scope: u64,
-    /// Gaps that were written, those among them that were served before.
+    /// Gaps written, including gaps that were served before.
     pub gaps: u64,
 }
 
-/// A piece of a long line: what a pipe takes at once.
+/// A piece of a long line: the capacity of a pipe.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Messages that may come in between before an answer does. A runtime sends none; this is a bound, not a number to meet.
+/// Unrelated messages before an answer. A runtime sends none; this is a safety limit.
 const UNRELATED_MAX: usize = 1000;
 
-/// Says what was collected.
+/// Sends messages to the runtime.
 pub struct Emitter<'r> {
     wire: &'r mut dyn Wire,
     manifest: &'r Manifest,
@@ -66,15 +66,15 @@ pub struct Emitter<'r> {
     filter: ScopeFilter,
     redactor: Redactor,
     line: Vec<u8>,
-    /// The text of a record, on its way into its line.
+    /// Buffer for the text of a record.
     body: Vec<u8>,
-    /// The longest line that a runtime reads.
+    /// Maximum line length of a runtime.
     line_bytes_max: usize,
-    /// A line is half written: nothing but its rest may follow.
+    /// A line is half written: only its rest may follow.
     is_inside_a_line: bool,
     counts: Counts,
     rejections: Rejections,
-    /// Whose learned pace rides on the cursors.
+    /// The governor whose learned pace is stored on the cursors.
     pacing: Option<SendGovernor>,
     /// The last committed cursor of each stream, as its author wrote it.
     cursors: BTreeMap<String, Cursor>,
@@ -110,63 +110,63 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Masks these from now on, and lets none of them out in a record, a cursor or a locator.
+    /// Masks these from now on, and blocks them in records, cursors and locators.
     pub(crate) fn keep_secret(&mut self, secrets: impl IntoIterator<Item = String>) {
         self.redactor = Redactor::new(secrets);
     }
 
-    /// Masks what the owner answered from now on. It may well stand in a record.
+    /// Masks the owner's answers from now on. They may occur in records.
     pub(crate) fn keep_answers(&mut self, answers: impl IntoIterator<Item = String>) {
         self.redactor.learn(answers);
     }
 
-    /// Lets the pace of this governor ride on every cursor from now on.
+    /// Stores the pace of this governor on every cursor from now on.
     pub(crate) fn remember_pace_of(&mut self, governor: SendGovernor) {
         self.pacing = Some(governor);
     }
 
-    /// The cursor that a former run left, so that the pace can be kept on it when nothing new is said.
+    /// The cursor of an earlier run, so that the pace can be stored on it when nothing new is sent.
     pub(crate) fn know_cursor(&mut self, stream: &str, cursor: Cursor) {
         self.cursors.insert(stream.to_owned(), cursor);
     }
 
-    /// The last cursor of a stream that is committed, or will be as soon as it is durable.
+    /// The last cursor of a stream that is committed, or will be once durable.
     pub(crate) fn last_cursor(&self, stream: &str) -> Option<&Cursor> {
         self.cursors.get(stream)
     }
 
-    /// What went through.
+    /// The counts.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The text without the connection's own secrets.
+    /// The text with the connection's secrets masked.
     pub(crate) fn masked(&self, text: &str) -> String {
         self.redactor.mask(text)
     }
 
-    /// Whether the owner asked for anything of the stream.
+    /// Whether anything of the stream is requested.
     pub fn wants_stream(&self, stream: &str) -> bool {
         self.filter.contains(stream)
     }
 
-    /// Whether the owner asked for the record, as far as its key tells: what need not be fetched.
+    /// Whether the record is requested, judging by its key: others need not be fetched.
     pub fn wants<'k>(&self, stream: &str, key: impl Into<RecordKey<'k>>) -> bool {
         self.filter.wants(stream, &key.into())
     }
 
-    /// Sends a record, unless it was not asked for or does not fit.
+    /// Sends a record, unless it is unrequested or invalid.
     ///
     /// # Errors
     ///
-    /// When the manifest has no such stream, or nobody reads any more.
+    /// The manifest has no such stream, or the runtime no longer reads.
     pub fn record<'k, T: Serialize + ?Sized>(
         &mut self,
         stream: &str,
         key: impl Into<RecordKey<'k>>,
         data: &T,
     ) -> Result<Emitted, Stop> {
-        // One text for all records: a connector that reads files writes a gigabyte of them.
+        // One buffer for all records: a connector may write a gigabyte of them.
         let mut body = std::mem::take(&mut self.body);
         body.clear();
         let is_written = serde_json::to_writer(&mut body, data).is_ok();
@@ -179,13 +179,13 @@ impl<'r> Emitter<'r> {
         emitted
     }
 
-    /// Counts a record that cannot be written as JSON.
+    /// Counts a record that cannot be serialized as JSON.
     pub(crate) fn reject_unwritable(&mut self, stream: &str, key: &RecordKey<'_>) -> Result<Emitted, Stop> {
         self.check_declared(stream)?;
         self.reject(stream, key, &Fault::NotJson)
     }
 
-    /// The same for a body that is already JSON, kept as it is written.
+    /// The same for a body that is already JSON, kept byte for byte.
     ///
     /// # Errors
     ///
@@ -213,11 +213,11 @@ impl<'r> Emitter<'r> {
         self.send_record(record)
     }
 
-    /// Says that a record was deleted at the provider.
+    /// Reports that a record was deleted at the provider.
     ///
     /// # Errors
     ///
-    /// When the stream only grows: there is no deletion in it. Otherwise as [`record`](Self::record).
+    /// The stream is append-only: it has no deletions. Otherwise as [`record`](Self::record).
     pub fn tombstone<'k>(&mut self, stream: &str, key: impl Into<RecordKey<'k>>) -> Result<Emitted, Stop> {
         let key = key.into();
         let declared = self.check_declared(stream)?;
@@ -271,11 +271,11 @@ impl<'r> Emitter<'r> {
         Ok(Emitted::Rejected)
     }
 
-    /// Writes a gap: something is known and not here. Of a stream that was not asked for nothing is missing.
+    /// Writes a gap: a known record that was not collected. Unrequested streams have no gaps.
     ///
     /// # Errors
     ///
-    /// When the manifest has no such stream, the gap holds the connection's credential, or nobody reads.
+    /// The manifest has no such stream, the gap contains the connection's credential, or the runtime no longer reads.
     pub fn gap(&mut self, gap: DetailGap) -> Result<(), Stop> {
         self.check_declared(&gap.stream)?;
         if !self.filter.contains(&gap.stream) {
@@ -288,11 +288,11 @@ impl<'r> Emitter<'r> {
         self.send(&ConnectorMessage::DetailGap(Box::new(gap)))
     }
 
-    /// Says that a served gap was tried.
+    /// Reports that a served gap was attempted.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     pub fn attempted(&mut self, gap: &ServedGap) -> Result<(), Stop> {
         self.send(&ConnectorMessage::DetailGapAttempted(DetailGapAttempted {
             gap_id: gap.gap_id.clone(),
@@ -301,12 +301,12 @@ impl<'r> Emitter<'r> {
         }))
     }
 
-    /// Says that a served gap is closed: what was missing was sent before. Never for a gap that this run
-    /// wrote again.
+    /// Reports that a served gap is closed: the missing record was sent before. Never for a gap that this run wrote
+    /// again.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     pub fn recovered(&mut self, gap: &ServedGap) -> Result<(), Stop> {
         self.send(&ConnectorMessage::DetailGapRecovered(DetailGapRecovered {
             gap_id: gap.gap_id.clone(),
@@ -316,17 +316,18 @@ impl<'r> Emitter<'r> {
         }))
     }
 
-    /// Says how far a stream is. Everything that the cursor covers was sent before, so it is committed
-    /// as soon as that is durable. Of a stream that was not asked for no cursor is kept.
+    /// Reports the cursor of a stream. Everything that the cursor covers was sent before, so it is committed once
+    /// that is durable. Unrequested streams have no cursor.
     ///
     /// # Errors
     ///
-    /// When the manifest has no such stream, the cursor holds the connection's credential, or nobody reads.
+    /// The manifest has no such stream, the cursor contains the connection's credential, or the runtime no longer
+    /// reads.
     pub fn slice(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
         self.state(stream, cursor, true)
     }
 
-    /// The same for a cursor that is committed when the run has succeeded.
+    /// The same for a cursor that is committed when the run succeeds.
     ///
     /// # Errors
     ///
@@ -340,7 +341,7 @@ impl<'r> Emitter<'r> {
         if !self.filter.contains(stream) {
             return Ok(());
         }
-        // A cursor may have many megabytes, and is copied only where a pace rides on it.
+        // A cursor may have many megabytes, and is copied only to add a pace.
         let text = match self.pacing.as_ref().and_then(SendGovernor::learned) {
             None => serde_json::to_string(cursor)?,
             Some(learned) => {
@@ -353,7 +354,7 @@ impl<'r> Emitter<'r> {
         self.check_credential(&text, "a cursor", stream)?;
         let cursor_text = RawJson::new(text).map_err(|fault| Stop::failed(format!("a cursor is not JSON: {fault}")))?;
         self.send(&ConnectorMessage::State(State { stream: stream.into(), cursor: cursor_text, slice }))?;
-        // A cursor that waits for the end of the run must not be committed before it.
+        // A cursor that waits for the end of the run must not be committed earlier.
         match slice {
             true => drop(self.cursors.insert(stream.to_owned(), cursor.clone())),
             false => drop(self.cursors.remove(stream)),
@@ -361,7 +362,7 @@ impl<'r> Emitter<'r> {
         Ok(())
     }
 
-    /// Writes the pace once more onto a cursor that was said already, for the next run to begin with.
+    /// Writes the current pace onto an already sent cursor, for the next run.
     pub(crate) fn keep_pace(&mut self) -> Result<(), Stop> {
         if self.pacing.as_ref().and_then(SendGovernor::learned).is_none() {
             return Ok(());
@@ -371,12 +372,12 @@ impl<'r> Emitter<'r> {
         self.slice(&stream, &cursor)
     }
 
-    /// Writes the account of a detail lane: once per lane and run, after its last record and gap. It may
-    /// have a million keys, so `write` writes the line itself, line feed included, and it goes out in pieces.
+    /// Writes the coverage report of a detail lane: once per lane and run, after its last record and gap. It may have
+    /// a million keys, so `write` writes the line itself, line feed included, in pieces.
     ///
     /// # Errors
     ///
-    /// When the manifest has no such stream, or nobody reads any more.
+    /// The manifest has no such stream, or the runtime no longer reads.
     pub fn coverage(
         &mut self,
         stream: &str,
@@ -394,22 +395,22 @@ impl<'r> Emitter<'r> {
         self.line.clear();
         self.is_inside_a_line = true;
         let mut pieces = Pieces { wire: &mut *self.wire, piece: &mut self.line };
-        // Whatever fails in the middle of a line leaves half of it behind, and nothing may follow.
+        // A failure within a line leaves half of it behind, and nothing may follow.
         write(&mut pieces).and_then(|()| io::Write::flush(&mut pieces)).map_err(|_| Stop::Disconnected)?;
         self.is_inside_a_line = false;
         Ok(())
     }
 
-    /// Says something for people.
+    /// Sends a message for people.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
         self.progress(Progress { message: message.into(), ..Progress::default() })
     }
 
-    /// The same, with how far it is.
+    /// The same, with progress.
     ///
     /// # Errors
     ///
@@ -419,7 +420,7 @@ impl<'r> Emitter<'r> {
         self.send(&ConnectorMessage::Progress(progress))
     }
 
-    /// Says that something was left out.
+    /// Reports that something was skipped.
     ///
     /// # Errors
     ///
@@ -439,7 +440,7 @@ impl<'r> Emitter<'r> {
         self.send(&ConnectorMessage::Done(done))
     }
 
-    /// Reports what was rejected and not reported yet.
+    /// Reports rejections that were not reported yet.
     pub(crate) fn report_rejections(&mut self) -> Result<(), Stop> {
         for skip in self.rejections.take_rest() {
             self.skip(skip)?;
@@ -447,7 +448,7 @@ impl<'r> Emitter<'r> {
         Ok(())
     }
 
-    /// A name for a question, of which each has its own.
+    /// A unique id for a question.
     pub(crate) fn next_request_id(&mut self, kind: &str) -> String {
         self.requests += 1;
         format!("{kind}-{}", self.requests)
@@ -463,7 +464,7 @@ impl<'r> Emitter<'r> {
         let is_alone = matches!(question, ConnectorMessage::Interaction(_));
         self.wire.hold_asides(is_alone);
         self.send(question)?;
-        let mut answer = Err(Stop::failed("the runtime does not answer what it is asked"));
+        let mut answer = Err(Stop::failed("the runtime did not answer a question"));
         for _ in 0..UNRELATED_MAX {
             let Some(message) = self.wire.read()? else { return Ok(None) };
             if let Some(picked) = pick(message) {
@@ -480,7 +481,7 @@ impl<'r> Emitter<'r> {
         message.encode(&mut self.line);
         if self.line.len() > self.line_bytes_max + 1 {
             return Err(Stop::of_author(format!(
-                "a message of {} bytes is longer than a runtime reads ({} bytes)",
+                "a message of {} bytes is longer than the limit of {} bytes",
                 self.line.len(),
                 self.line_bytes_max
             )));
@@ -488,7 +489,7 @@ impl<'r> Emitter<'r> {
         self.write_line()
     }
 
-    /// Nothing goes out behind half a line: it would be read as part of it.
+    /// Nothing may follow half a line: it would be read as part of it.
     fn write_line(&mut self) -> Result<(), Stop> {
         if self.is_inside_a_line {
             return Err(Stop::Disconnected);
@@ -506,14 +507,14 @@ impl<'r> Emitter<'r> {
     fn check_credential(&self, text: &str, what: &str, stream: &str) -> Result<(), Stop> {
         if self.redactor.reveals(text) {
             return Err(Stop::of_author(format!(
-                "{what} of stream {stream:?} holds the credential of this connection, which is never kept"
+                "{what} of stream {stream:?} contains the credential of this connection, which is never stored"
             )));
         }
         Ok(())
     }
 }
 
-/// A long line on its way out.
+/// A long line being sent.
 struct Pieces<'p> {
     wire: &'p mut dyn Wire,
     piece: &'p mut Vec<u8>,

@@ -1,14 +1,14 @@
-//! Exchanges: what a connector asked its provider and what came back, in a file.
+//! Exchanges: requests of a connector and the provider's answers, in a file.
 //!
-//! A recording is made by any run with `GLEANER_RECORD=FILE`, and answers in the provider's place with
-//! `GLEANER_REPLAY=FILE`: without a network, without credentials and without waiting. It is JSON lines, so
-//! that a person can read it, shorten it and write one by hand ([`Recording`] says what is in a line).
+//! Any run with `GLEANER_RECORD=FILE` makes a recording; with `GLEANER_REPLAY=FILE` a run is answered from it:
+//! without a network, without credentials and without waiting. It is JSON lines, so that people can read, shorten and
+//! write one by hand ([`Recording`] describes a line).
 //!
 //! | | |
 //! |---|---|
-//! | `recording.rs` | the format: reading it with bounds, writing a line |
-//! | `scrub.rs` | what never gets into a recording |
-//! | `recorder.rs` | writing one while a run goes on |
+//! | `recording.rs` | the format: parsing with limits, writing a line |
+//! | `scrub.rs` | removal of secrets |
+//! | `recorder.rs` | writing a recording during a run |
 //! | `player.rs` | finding the answer to a request |
 
 mod player;
@@ -28,20 +28,20 @@ use gleaner_http::client::ClientBuilder;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file into which a run records.
+/// The file that a run records into.
 pub const RECORD_VARIABLE: &str = "GLEANER_RECORD";
-/// The file out of which a run is answered.
+/// The file that a run is answered from.
 pub const REPLAY_VARIABLE: &str = "GLEANER_REPLAY";
 
-/// What a run writes down, and where its answers come from.
+/// Recorder and player of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Tape {
+pub(crate) struct RecordReplay {
     pub(crate) recorder: Option<Arc<ToFile>>,
     pub(crate) player: Option<Arc<Played>>,
 }
 
-impl Tape {
-    /// As the environment says, unless the answers are given.
+impl RecordReplay {
+    /// As set in the environment, unless a recording is given.
     pub(crate) fn open(
         variable: &dyn Fn(&str) -> Option<String>,
         answers: Option<Recording>,
@@ -59,7 +59,7 @@ impl Tape {
         };
         let recorder = named(RECORD_VARIABLE).map(|file| {
             let opened = ToFile::create(Path::new(&file), connector, at);
-            opened.map_err(|error| Stop::of_author(format!("nothing can be recorded into {file}: {error}")))
+            opened.map_err(|error| Stop::of_author(format!("cannot record into {file}: {error}")))
         });
         let recorder = recorder.transpose()?.map(Arc::new);
         Ok(Self { recorder, player: answers.map(|answers| Arc::new(Played::new(answers))) })
@@ -70,7 +70,7 @@ impl Tape {
         self.player.is_some()
     }
 
-    /// None of these gets into a recording, and each stands for any other when it is played.
+    /// Keeps these out of a recording; in a replay each matches any other.
     pub(crate) fn keep_secret(&self, secrets: &[String]) {
         if let Some(recorder) = &self.recorder {
             recorder.keep_secret(secrets);
@@ -80,7 +80,7 @@ impl Tape {
         }
     }
 
-    /// A client that does as this says; `sample` answers where no other recording does.
+    /// Adds recorder and player to a client; `sample` answers where no other recording does.
     pub(crate) fn put_into(&self, mut builder: ClientBuilder, sample: Option<&Arc<Played>>) -> ClientBuilder {
         if let Some(recorder) = &self.recorder {
             builder = builder.recorder(Arc::clone(recorder) as _);
@@ -91,12 +91,12 @@ impl Tape {
         }
     }
 
-    /// The first request that is not in the recording: then nothing of the run means anything.
+    /// The first request that is not in the recording: it invalidates the run.
     pub(crate) fn missed(&self) -> Option<Stop> {
         self.player.as_ref().and_then(|player| player.missed()).map(Stop::of_author)
     }
 
-    /// Why the recording is not whole, for people.
+    /// Why the recording is incomplete, for people.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.recorder.as_ref().and_then(|recorder| recorder.trouble())
     }

@@ -1,8 +1,6 @@
-//! Why a list or a detail could not be fetched: what an author's function returns, sorted by what is to
-//! be done about it.
+//! Errors of fetching a list or a detail, as an author's function returns them, grouped by the reaction.
 //!
-//! Every error of the governed client becomes one with `?`. The text is for people: a class and a place,
-//! never a body.
+//! Every error of the governed client converts with `?`. The text is for people: a class and a place, never a body.
 
 use crate::clock::rfc3339;
 use crate::same_names::same_names;
@@ -17,55 +15,55 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FetchError {
-    /// What kind of failure.
+    /// Kind of failure.
     pub kind: FetchErrorKind,
-    /// The status of the last answer, where there was one.
+    /// The status of the last answer, if any.
     pub http_status: Option<u16>,
-    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets a probe through.
+    /// Time after which a retry makes sense, if known; for an open circuit the time of its next probe.
     pub retry_in: Option<Duration>,
     message: String,
 }
 
-/// What kind of failure it was, by what is to be done about it.
+/// Kind of failure, by reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchErrorKind {
-    /// The provider pushes back. The only kind that may arm a cooldown.
+    /// The provider rate-limited us. The only kind that may start a cooldown.
     Pressure(PressureReason),
-    /// The circuit is open until [`FetchError::retry_in`] from now: wait, or leave it for later.
+    /// The circuit is open for [`FetchError::retry_in`]: wait, or leave it for later.
     CircuitOpen,
-    /// Our own budget refused: the run's requests, its time or its retries are used up.
+    /// Our own budget: requests, time or retries of the run are used up.
     Deferred(DeferReason),
-    /// It is not there (404).
+    /// It does not exist (404).
     NotFound,
-    /// It was there (410).
+    /// It no longer exists (410).
     Gone,
-    /// The credential is not accepted (401).
+    /// The credential is rejected (401).
     RefusedCredentials,
     /// This account may not see it (403).
     Forbidden,
-    /// It usually passes: a lost connection, a timeout, a 5xx.
+    /// Usually temporary: a lost connection, a timeout, a 5xx.
     Temporary,
-    /// What sends for us is gone, such as a browser. Nothing about the provider, and nothing more can be asked: it
-    /// ends the run.
+    /// The external sender, such as a browser, is gone. Says nothing about the provider; nothing more can be
+    /// requested, so it ends the run.
     SenderGone,
-    /// It is not in the recording that is played. Nothing about the provider: it ends the run.
+    /// The request is not in the played recording. Says nothing about the provider; it ends the run.
     NotRecorded,
-    /// Anything else: an answer that makes no sense, a request that cannot be written.
+    /// Anything else: an invalid answer, an invalid request.
     Other,
 }
 
 impl FetchError {
-    /// An error of this kind. The message is for people and must not hold what the provider said.
+    /// An error of this kind. The message is for people and must not contain the provider's text.
     pub fn new(kind: FetchErrorKind, message: impl Into<String>) -> Self {
         Self { kind, http_status: None, retry_in: None, message: message.into() }
     }
 
-    /// An answer of the provider that makes no sense.
+    /// An invalid answer of the provider.
     pub fn unexpected(message: impl Into<String>) -> Self {
         Self::new(FetchErrorKind::Other, message)
     }
 
-    /// The error for a status that is none of success, for authors who look at it themselves.
+    /// The error for an unsuccessful status, for authors who check it themselves.
     pub fn of_status(status: u16) -> Self {
         let kind = match status {
             401 => FetchErrorKind::RefusedCredentials,
@@ -79,8 +77,8 @@ impl FetchError {
         Self { http_status: Some(status), ..Self::new(kind, format!("the provider answered {status}")) }
     }
 
-    /// The stop of the run's own budget that this is, if it is one: nothing more will be fetched in this
-    /// run. An open circuit is none: it closes again.
+    /// The stop by the run's own budget, if this is one: nothing more will be fetched in this run. An open circuit is
+    /// not one: it closes again.
     pub const fn exhausted(&self) -> Option<DeferReason> {
         match self.kind {
             FetchErrorKind::Deferred(
@@ -90,13 +88,12 @@ impl FetchError {
         }
     }
 
-    /// Whether a cap of the owner's is why this was not fetched: then nothing failed.
+    /// Whether an owner's cap prevented the fetch: then nothing failed.
     pub(crate) const fn is_cap(&self) -> bool {
         matches!(self.kind, FetchErrorKind::Deferred(reason) if is_cap(reason))
     }
 
-    /// The reason of the gap that stands for what was not fetched. Only the provider's pressure is a
-    /// pressure reason.
+    /// Reason of the gap for an item that was not fetched. Only pressure from the provider is a pressure reason.
     pub const fn gap_reason(&self) -> GapReason {
         let absence = match self.kind {
             FetchErrorKind::Pressure(reason) => return GapReason::Pressure(reason),
@@ -114,13 +111,13 @@ impl FetchError {
         GapReason::Absence(absence)
     }
 
-    /// When the provider said that it may be asked again.
+    /// The provider's Retry-After, as a date.
     pub(crate) fn not_before(&self, now: WallTime) -> Option<String> {
         let wait = self.retry_in.filter(|_| matches!(self.kind, FetchErrorKind::Pressure(_)))?;
         Some(rfc3339(now + wait))
     }
 
-    /// What went wrong, as a gap carries it: a class and a status, no text.
+    /// The error for a gap: a class and a status, no text.
     pub fn last_error(&self) -> LastError {
         if let FetchErrorKind::Deferred(reason) = self.kind
             && let Some(class) = reason.error_class()
@@ -146,7 +143,7 @@ impl FetchError {
     }
 }
 
-/// An error of this class, with a status where there was one.
+/// An error of this class, with a status if any.
 pub(crate) fn last_error(class: &str, http_status: Option<u16>) -> LastError {
     let raw = match http_status {
         Some(status) => serde_json::json!({"class": class, "http_status": status}),
@@ -155,13 +152,13 @@ pub(crate) fn last_error(class: &str, http_status: Option<u16>) -> LastError {
     LastError { class: class.to_owned(), http_status, raw: RawJson::new(raw.to_string()).unwrap_or_default() }
 }
 
-/// Whether this is a cap that the owner set. Used-up retries and an open circuit are the run's own stops as
-/// well, but no cap: what they leave is one gap per record, each with its own reason.
+/// Whether this is a cap set by the owner. Used-up retries and an open circuit are stops too, but no caps: they leave
+/// one gap per record, each with its own reason.
 pub(crate) const fn is_cap(reason: DeferReason) -> bool {
     reason.error_class().is_some()
 }
 
-/// The class of a gap that a cap of the owner's left.
+/// The error class of a gap left by an owner's cap.
 pub(crate) fn run_cap() -> LastError {
     LastError::of_class(ErrorClass::RunCapDeferred)
 }
@@ -191,8 +188,8 @@ impl From<Error> for FetchError {
     }
 }
 
-/// A failure for which no retry was left: nothing else would tell the run that it has used them up. What other
-/// budgets say is found out by the next request.
+/// A failure without a retry left: only this tells the run that the retries are used up. The next request notices
+/// other budgets.
 fn spent(deferred: Option<governor::DeferReason>) -> Option<FetchErrorKind> {
     deferred.filter(|reason| *reason == governor::DeferReason::RetryBudget).map(kind_of_deferral)
 }
@@ -208,7 +205,7 @@ const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
 const fn kind_of_deferral(reason: governor::DeferReason) -> FetchErrorKind {
     match reason {
         governor::DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
-        // No budget of ours: the provider said when to come back, and that is too far away to wait for.
+        // Not a budget: the provider's Retry-After is too long to wait.
         governor::DeferReason::BeyondHorizon => FetchErrorKind::Pressure(PressureReason::RateLimited),
         other => FetchErrorKind::Deferred(defer_reason(other)),
     }

@@ -1,20 +1,20 @@
-//! The gaps that a run may recover: the first page from START, and every further one on request.
+//! Gaps that a run may recover: the first page from START, further ones on request.
 //!
-//! A page is transport and never a cap: it is asked for more until a page is empty. The runtime does not
-//! serve a gap again that this run has put back, so this comes to an end.
+//! A page is transport and never a cap: pages are requested until one is empty. The runtime does not serve a gap
+//! again that this run wrote back, so this ends.
 
 use crate::emit::Emitter;
 use crate::stop::Stop;
 use gleaner_protocol::{ConnectorMessage, GapsPageRequest, RuntimeMessage, ServedGap};
 
-/// Gaps of this run that nobody has taken yet.
+/// Gaps of this run that were not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct GapPages {
-    /// What START brought, for streams that have not asked yet.
+    /// Gaps from START, for streams that have not asked yet.
     served: Vec<ServedGap>,
-    /// START brought none, so there are none for this run.
+    /// START had none, so there are none for this run.
     is_drained: bool,
-    /// A page was asked for and never came: there may be gaps that were not served.
+    /// A requested page never came: some gaps may not have been served.
     pub(crate) is_cut_off: bool,
 }
 
@@ -40,14 +40,14 @@ impl GapPages {
             RuntimeMessage::GapsPageResponse(page) if page.request_id == request_id => Some(page.detail_gaps),
             _ => None,
         })?;
-        // Without an answer there is nothing to recover, and the forward walk goes on: the end of the input
-        // alone stops no run.
+        // Without an answer nothing is recovered, and the forward walk continues: the end of the input alone stops no
+        // run.
         self.is_cut_off |= page.is_none();
         Ok(page.unwrap_or_default())
     }
 
-    /// Hands gaps back that were taken and belong to somebody else in this run, who has not asked yet: the
-    /// runtime serves each gap once.
+    /// Returns gaps that belong to another part of this run, which has not asked yet: the runtime serves each gap
+    /// once.
     pub(crate) fn put_back(&mut self, gaps: Vec<ServedGap>) {
         self.served.extend(gaps);
     }

@@ -1,13 +1,12 @@
-//! A list with a detail per item: newest first, recovery before new work, and an account of every key.
+//! Detail lane: a list with a detail per item, newest first, recovery before new work, and a coverage report.
 //!
-//! What an author writes is in [`Source`]: one page of a list, one detail. What is hard is here, and pure
-//! where it decides: the total order of a list that moves (`in_order`), what is accounted for and what is
-//! not (`cursor`, `backlog`), what became of every key (`ledger`). The rest calls and speaks (`work`,
-//! `walk`, `recovery`, `forward`).
+//! An author implements [`Source`]: one page of a list, one detail. The difficult parts are here, and pure where they
+//! decide: the total order of a moving list (`in_order`), the accounted ranges (`cursor`, `backlog`), the outcome of
+//! every key (`ledger`). The rest calls and sends (`work`, `walk`, `recovery`, `forward`).
 //!
-//! **What holds after any message, whatever ends the run there:** every listed item is stored, or has a gap
-//! of its own, or lies in a range of the backlog gap, or is above what the cursor accounts for. Therefore a
-//! gap is said before the cursor that relies on it, and a cursor after everything that it covers.
+//! **Invariant after every message:** each listed item is stored, or has its own gap, or is in a range of the backlog
+//! gap, or is above the range that the cursor covers. Therefore a gap is sent before the cursor that relies on it,
+//! and a cursor after everything that it covers.
 //!
 //! ```no_run
 //! # use gleaner_sdk::{Collect, FetchError, Stop};
@@ -63,13 +62,13 @@ use source::Functions;
 use std::io::Write;
 use work::Work;
 
-/// After how many items a cursor is sent. A kill repeats so many and a page at most, and a commit costs a
-/// sync: with a hundred it is little beside a hundred requests.
+/// Items per cursor. A kill repeats at most this many plus a page, and a commit costs a sync: little beside a hundred
+/// requests.
 const BATCH: usize = 100;
-/// The most details that are fetched at the same time: each is a thread, where the system gives so many.
+/// Maximum of concurrent detail fetches: each is a thread, if the system allows.
 const CONCURRENCY_MAX: usize = 64;
 
-/// A lane that is about to run.
+/// A lane before it runs.
 #[derive(Debug)]
 #[must_use = "a lane that is not collected does nothing"]
 pub struct Lane<'l, 'r> {
@@ -77,7 +76,7 @@ pub struct Lane<'l, 'r> {
     config: LaneConfig,
 }
 
-/// What a lane is about.
+/// Settings of a lane.
 #[derive(Debug)]
 struct LaneConfig {
     list_stream: String,
@@ -88,23 +87,23 @@ struct LaneConfig {
     until: Option<Timestamp>,
 }
 
-/// What became of the items of a run.
+/// Outcomes of the items of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a lane that is not finished has more"]
 pub struct Collected {
-    /// Whether the list was read to its end, or to where a gap stands for the rest.
+    /// Whether the list was read to its end, or a gap represents the rest.
     pub left: Left,
-    /// How many had their detail sent.
+    /// Items whose detail was sent.
     pub hydrated: usize,
-    /// How many became a gap, the backlog among them.
+    /// Items that became a gap, the backlog included.
     pub gaps: usize,
-    /// How many were left out on purpose.
+    /// Items skipped on purpose.
     pub skipped: usize,
 }
 
 impl<'r> Collect<'r> {
-    /// A stream that is a list, newest first, and the stream of its details. The manifest declares the first
-    /// as a parent of the second.
+    /// A lane of a list stream, newest first, and its detail stream. The manifest declares the first as a parent of
+    /// the second.
     pub fn lane(&mut self, list_stream: impl Into<String>, detail_stream: impl Into<String>) -> Lane<'_, 'r> {
         let config = LaneConfig {
             list_stream: list_stream.into(),
@@ -119,25 +118,25 @@ impl<'r> Collect<'r> {
 }
 
 impl Lane<'_, '_> {
-    /// Fetches so many details at the same time. They are sent in the order of the list all the same.
+    /// Sets the number of concurrent detail fetches. Details are still sent in the order of the list.
     pub fn concurrency(mut self, details: usize) -> Self {
         self.config.concurrency = details.clamp(1, CONCURRENCY_MAX);
         self
     }
 
-    /// Sends a cursor after so many items.
+    /// Sets the number of items per cursor.
     pub fn slice_of(mut self, items: usize) -> Self {
         self.config.batch = items.max(1);
         self
     }
 
-    /// Only items of this time and newer.
+    /// Collects only items of this time and newer.
     pub fn since(mut self, since: Timestamp) -> Self {
         self.config.since = Some(since);
         self
     }
 
-    /// Only items older than this: for a run that catches up below what another one has.
+    /// Collects only items older than this: for a run that catches up below another one.
     pub fn until(mut self, until: Timestamp) -> Self {
         self.config.until = Some(until);
         self
@@ -156,12 +155,12 @@ impl Lane<'_, '_> {
         self.collect_from(&Functions { list, detail })
     }
 
-    /// Recovers gaps, then walks forward, then gives the account.
+    /// Recovers gaps, then walks forward, then sends the coverage report.
     ///
     /// # Errors
     ///
-    /// Why it ended before its end, unless that was the run's own budget. What was committed until then is
-    /// accounted for, and the account was given unless nobody reads it.
+    /// Why it ended early, unless that was the run's own budget. Everything committed until then is accounted for,
+    /// and the report was sent unless nobody reads.
     pub fn collect_from(self, source: &dyn Source) -> Result<Collected, Stop> {
         let Self { run, config } = self;
         let LaneConfig { list_stream, detail_stream, .. } = &config;
@@ -175,7 +174,7 @@ impl Lane<'_, '_> {
         }
         let left = work.leave(ended.as_ref().err());
         let Work { ledger, run, .. } = work;
-        // The account is given also when the list could not be read: it is about what was.
+        // The report is sent also when the list could not be read: it covers the items so far.
         let mut report = |out: &mut dyn Write| ledger.write_report(detail_stream, list_stream, out);
         run.emitter.coverage(detail_stream, list_stream, &mut report)?;
         match (left?, ended) {
@@ -186,7 +185,7 @@ impl Lane<'_, '_> {
 }
 
 fn collect(work: &mut Work<'_, '_>) -> Result<(), Stop> {
-    // A list that could not be read for the backlog does not keep us from what is new.
+    // A list that could not be read for the backlog does not prevent collecting new items.
     let stopped = work.recover()?;
     if !work.run.is_recovery_only() {
         work.forward()?;
@@ -195,8 +194,8 @@ fn collect(work: &mut Work<'_, '_>) -> Result<(), Stop> {
 }
 
 impl Work<'_, '_> {
-    /// Accounts for what our own budget left of the list, if that is why it ended. What the backlog gap
-    /// already says is not said twice.
+    /// Accounts for the part of the list that our own budget left, if that ended the walk. The backlog gap is not
+    /// written twice.
     fn leave(&mut self, ended: Option<&Stop>) -> Result<Option<DeferReason>, Stop> {
         let (list, detail) = (&self.config.list_stream, &self.config.detail_stream);
         let reason = match ended {

@@ -1,59 +1,58 @@
-//! What a connector author links: a list function, a detail function and a parser become a connector that
-//! is paced, bounded, resumable and honest about what is missing.
+//! SDK for connector authors: a list function, a detail function and a parser become a connector that is paced,
+//! bounded, resumable and honest about missing records.
 //!
-//! **The framework's:** the order of messages, slices and their commits, recovery before new work, caps and
-//! backlog, coverage, the pace and its memory, credentials, scope, validation, a clean exit. **The author's:**
-//! a manifest, and what the provider's answers mean.
+//! **The framework handles** the order of messages, slices and their commits, recovery before new work, caps and
+//! backlog, coverage, pacing, credentials, scope, validation and a clean exit. **The author provides** a manifest,
+//! and the meaning of the provider's answers.
 //!
 //! | for | see |
 //! |---|---|
 //! | the whole of a connector's `main` | [`run_connector`], [`Connector`] |
-//! | what was asked for, and a client to get it with | [`Collect`] |
+//! | the requested data, and a client to fetch it | [`Collect`] |
 //! | a stream that goes forward page by page | [`Collect::pages`], [`Page`] |
-//! | the same for an author who sends records of several streams by himself | [`Collect::slices`], [`SliceEnd`] |
+//! | the same for authors who send records of several streams themselves | [`Collect::slices`], [`SliceEnd`] |
 //! | a list, newest first, with a detail per item | [`lane`] |
-//! | a question to the owner in the middle of a run | [`Collect::ask`], [`Question`] |
+//! | a question to the owner during a run | [`Collect::ask`], [`Question`] |
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
-//! | what an owner may bound | [`variable_names`] |
-//! | recorded exchanges, and a connector that is answered from them in a test | [`exchanges`], [`replay`](fn@replay) |
+//! | caps of an owner | [`variable_names`] |
+//! | recorded exchanges, and a replay of them in a test | [`exchanges`], [`replay`](fn@replay) |
 //! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - An async interface: a connector waits for one thing at a time, and threads are the framework's.
-//! - A way to write a line that was not checked, and a way to send a record around its schema.
-//! - A setting for the pace but the owner's one number.
-//! - A place of its own to remember things: everything that outlives a run is on a cursor or in a gap.
+//! - An async interface: a connector waits for one thing at a time, and the framework manages threads.
+//! - A way to write an unchecked line, or to send a record past its schema.
+//! - A setting for the pace, except the ceiling.
+//! - Storage of its own: everything that outlives a run is on a cursor or in a gap.
 //!
 //! # Files
 //!
-//! - `connector.rs`: from START to the exit code; a panic ends the run and not its account (`connector/panics.rs`)
-//! - `collect.rs`: one run as an author sees it: client, cursors, scope, what is accounted for
+//! - `connector.rs`: from START to the exit code; a panic ends the run, not its account (`connector/panics.rs`)
+//! - `collect.rs`: one run as an author sees it: client, cursors, scope, coverage
 //! - `same_names.rs`: conversions between enums whose variants have the same names
-//! - `question.rs`: asks the owner in the middle of a run
-//! - `pages.rs`, `pages/page.rs`: streams that go forward: a slice per page, one gap for what a budget left
-//! - `lane.rs`, `lane/source.rs`: a list, newest first, with a detail per item: what an author gives
-//! - `lane/place.rs`, `lane/ties.rs`: a place in a list that moves; which items of one time were seen, in bounded
-//!   space
+//! - `question.rs`: asks the owner during a run
+//! - `pages.rs`, `pages/page.rs`: streams that go forward: a slice per page, one gap for the rest after a budget
+//!   ended
+//! - `lane.rs`, `lane/source.rs`: a list, newest first, with a detail per item: the author's interface
+//! - `lane/place.rs`, `lane/ties.rs`: positions in a moving list; seen items of one time, in bounded space
 //! - `lane/in_order.rs`: pages in, items in one total order out, with bounded memory
-//! - `lane/cursor.rs`, `lane/backlog.rs`: how far a list is accounted for; the one gap for the rest, as ranges
-//! - `lane/ledger.rs`: what became of a million keys, in 40 MB
-//! - `lane/work.rs`, `lane/walk.rs`: what happens to one item; a walk down a range in batches
-//! - `lane/threads.rs`: several fetches at a time, on as many threads as the system gives
+//! - `lane/cursor.rs`, `lane/backlog.rs`: the accounted part of a list; the one gap for the rest, as ranges
+//! - `lane/ledger.rs`: outcomes of a million keys, in 40 MB
+//! - `lane/work.rs`, `lane/walk.rs`: handling of one item; a walk down a range in batches
+//! - `lane/threads.rs`: concurrent fetches, on as many threads as the system provides
 //! - `lane/recovery.rs`, `lane/forward.rs`: the two passes, which share walk, budget and chunk
-//! - `emit.rs`, `emit/new_record.rs`, `emit/rejected.rs`: everything that is said; a record on its way there; records
-//!   that do not fit, counted and reported without their content
-//! - `budget.rs`, `budget/caps.rs`: the one budget of a run, pure; what an owner may bound
-//! - `gaps.rs`: gaps to recover, page after page
-//! - `connector/credentials.rs`: found, asked for, or missed by name
+//! - `emit.rs`, `emit/new_record.rs`, `emit/rejected.rs`: sending of all messages; a record before it is sent;
+//!   invalid records, counted and reported without their content
+//! - `budget.rs`, `budget/caps.rs`: the budget of a run, pure; caps of an owner
+//! - `gaps.rs`: gaps to recover, page by page
+//! - `connector/credentials.rs`: lookup of credentials, and the question for missing ones
 //! - `pace/warm_start.rs`, `pace/rate.rs`: the pace on a cursor; the pace as progress
-//! - `fetch_error.rs`, `stop.rs`: why something was not fetched, by what is to be done about it; why a run ends
-//! - `exchanges.rs`, `exchanges/`: recorded exchanges: the format with its bounds, what never gets into it, writing
-//!   it, answering from it
+//! - `fetch_error.rs`, `stop.rs`: why something was not fetched, by reaction; why a run ends
+//! - `exchanges.rs`, `exchanges/`: recorded exchanges: format and limits, removal of secrets, writing, replay
 //! - `replay.rs`: a connector in a test, answered from a recording
-//! - `pace/waits.rs`: says what a run waits for, from a thread of its own, while it waits
-//! - `wire.rs`, `wire/stdio.rs`, `clock.rs`: the pipe as a trait; standard input and output with bounds; the one file
+//! - `pace/waits.rs`: reports waits from a separate thread
+//! - `wire.rs`, `wire/stdio.rs`, `clock.rs`: the pipe as a trait; bounded standard input and output; the only file
 //!   that reads clocks and waits
 
 #![warn(missing_docs)]
@@ -77,7 +76,7 @@ mod wire;
 
 pub use budget::caps::variable_names;
 pub use clock::{Clock, SystemClock, rfc3339};
-pub use collect::{Collect, Habits};
+pub use collect::{Collect, SenderSettings};
 pub use connector::{ACCOUNT_VARIABLE, Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
 pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};
@@ -92,7 +91,7 @@ pub use wire::{Aside, Wire, WireFault};
 pub use gleaner_http as http;
 pub use gleaner_protocol as protocol;
 
-/// The code of the guide, so that it cannot rot.
+/// Compiles the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/connectors.md")]
 struct Guide;

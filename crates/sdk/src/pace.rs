@@ -1,4 +1,4 @@
-//! The pace of a run: remembered from run to run (`warm_start`), shown while it lasts (`rate`), and what it waits for (`waits`).
+//! Pacing of a run: saved between runs (`warm_start`), shown during a run (`rate`), and its waits (`waits`).
 
 pub(crate) mod rate;
 pub(crate) mod waits;

@@ -1,9 +1,8 @@
 //! Streams that go forward page by page: one slice per page.
 //!
-//! A page is fetched, its records are sent, then its cursor with the word that the slice is whole. The
-//! budget is asked before each page and never inside of one. When it is used up, one gap stands for the
-//! rest of the stream, with the last cursor that was sent; it is closed by the run that reaches the end.
-//! An open circuit is waited for while the budget allows.
+//! A page is fetched, its records are sent, then its cursor, which completes the slice. The budget is checked before
+//! each page and never within one. When it is used up, one gap represents the rest of the stream, with the last sent
+//! cursor; the run that reaches the end closes it. An open circuit is waited for while the budget allows.
 
 pub(crate) mod page;
 
@@ -16,47 +15,45 @@ use gleaner_protocol::{DeferReason, DetailGap, ErrorClass, GapKey, GapReason, Ra
 use serde_json::Value;
 use std::time::Duration;
 
-/// The key of the gap that stands for the rest of a stream. No record has it: names of records with this
-/// prefix are ours.
+/// Record key of the gap for the rest of a stream. No record has it: keys with this prefix are reserved.
 pub const REST_OF_STREAM: &str = "gleaner:rest-of-stream";
 
-/// Pages of one stream in one run. At one request per second this is eleven days; who gets there is in a ring.
+/// Maximum of pages of one stream in one run. At one request per second this is eleven days; more are a loop.
 const PAGES_MAX: u64 = 1_000_000;
-/// How often an open circuit is waited for without any page in between: a provider that is down for
-/// longer is left to the next run.
+/// Waits for an open circuit without a page in between: a longer outage is left to the next run.
 const CIRCUIT_WAITS_MAX: u32 = 5;
-/// How long it is waited for where it is not told: as long as a circuit stays open.
+/// Length of that wait if unknown: a circuit stays open this long.
 pub(crate) const CIRCUIT_WAIT: Duration = Duration::from_secs(60);
 
-/// How a stream was left.
+/// State in which a stream was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a stream that is not finished has more"]
 pub enum Left {
     /// There is no more for now.
     Finished,
-    /// The budget was used up before the end. A gap stands for the rest.
+    /// The budget was used up before the end. A gap represents the rest.
     Unfinished(DeferReason),
-    /// Nothing was asked for of this stream in this run.
+    /// Nothing of this stream is requested in this run.
     NotAsked,
 }
 
-/// How a slice ended that its author sent.
+/// End of a slice sent by its author.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "a slice is returned to whoever asked for it"]
 pub enum SliceEnd {
-    /// There is more. Everything before this cursor was sent.
+    /// More follows. Everything before this cursor was sent.
     Then(Cursor),
-    /// There is no more for now. The next run begins at this cursor.
+    /// No more for now. The next run starts at this cursor.
     Last(Cursor),
 }
 
 impl<'r> Collect<'r> {
-    /// Collects a stream slice after slice, for authors who send what they find themselves: records of several streams,
-    /// tombstones, gaps, skips. The budget is asked before each slice, and the cursor is sent after it.
+    /// Collects a stream slice by slice, for authors who send records of several streams, tombstones, gaps and skips
+    /// themselves. The budget is checked before each slice, and the cursor is sent after it.
     ///
     /// # Errors
     ///
-    /// What the author's function ended with, unless it is the run's own budget.
+    /// The error of the author's function, unless it is the run's own budget.
     pub fn slices(
         &mut self,
         stream: &str,
@@ -92,12 +89,12 @@ impl<'r> Collect<'r> {
         self.report_rate_now_and_then()
     }
 
-    /// The gaps that earlier runs left in a stream, but for the one that stands for its rest: for authors who write
-    /// gaps of their own. Each is either written again or said to be recovered.
+    /// The gaps of earlier runs in a stream, except the one for its rest: for authors who write their own gaps. Write
+    /// each again or report it as recovered.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more, or the answer cannot be read.
+    /// The runtime no longer reads, or its answer is invalid.
     pub fn take_gaps(&mut self, stream: &str) -> Result<Vec<ServedGap>, Stop> {
         let mut gaps = Vec::new();
         loop {
@@ -114,11 +111,11 @@ impl<'r> Collect<'r> {
 }
 
 impl Collect<'_> {
-    /// Collects a stream page after page, from the cursor that the last run left.
+    /// Collects a stream page by page, from the cursor of the last run.
     ///
     /// # Errors
     ///
-    /// What the author's function failed with, unless it is the run's own budget.
+    /// The error of the author's function, unless it is the run's own budget.
     pub fn pages(
         &mut self,
         stream: &str,
@@ -134,7 +131,7 @@ impl Collect<'_> {
             let (next, is_last) = (page.cursor.clone(), page.is_last);
             if !is_last && next == at {
                 return Err(Stop::failed(format!(
-                    "the list of stream {stream:?} does not go on: two pages have one cursor"
+                    "the list of stream {stream:?} makes no progress: two pages have the same cursor"
                 )));
             }
             page.send(&mut self.emitter, stream)?;
@@ -153,7 +150,7 @@ impl Collect<'_> {
         Err(Stop::failed(format!("the list of stream {stream:?} does not end: {PAGES_MAX} pages")))
     }
 
-    /// One page, or the planned stop that came before it.
+    /// One page, or the planned stop before it.
     fn fetch_page(
         &mut self,
         fetch: &mut dyn FnMut() -> Result<Page, FetchError>,
@@ -182,7 +179,7 @@ impl Collect<'_> {
         Ok(Err(DeferReason::CircuitOpen))
     }
 
-    /// The gap that an earlier run left for the rest of a stream; `None` when this run collects nothing of the stream.
+    /// The gap of an earlier run for the rest of a stream; `None` when this run collects nothing of the stream.
     fn begin(&mut self, stream: &str) -> Result<Option<Option<ServedGap>>, Stop> {
         if !self.emitter.wants_stream(stream) {
             return Ok(None);
@@ -191,9 +188,9 @@ impl Collect<'_> {
         Ok((!self.recovery_only || rest.is_some()).then_some(rest))
     }
 
-    /// The gap that an earlier run left for the rest of this stream, if there is one.
+    /// The gap of an earlier run for the rest of this stream, if any.
     pub(crate) fn rest_of_stream(&mut self, stream: &str) -> Result<Option<ServedGap>, Stop> {
-        // A stream may also be that of a lane's details, whose gaps are not ours to keep.
+        // The stream may also have a lane's detail gaps, which belong to the lane.
         let mut others = Vec::new();
         let mut rest = None;
         while rest.is_none() {
@@ -214,7 +211,7 @@ impl Collect<'_> {
         Ok(Left::Unfinished(reason))
     }
 
-    /// Writes down that nothing more of these streams was collected. Those that are accounted for are left alone.
+    /// Writes gaps for streams that were not completed. Completed ones are skipped.
     pub(crate) fn leave_all(&mut self, reason: DeferReason) -> Result<(), Stop> {
         let streams = self.scope.iter().map(|asked| asked.name.clone()).collect::<Vec<_>>();
         for stream in streams {

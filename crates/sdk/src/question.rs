@@ -1,8 +1,8 @@
-//! Asking the owner in the middle of a run: a code that is valid once, a sign-in, a step that only a person can do.
+//! Questions to the owner during a run: a one-time code, a sign-in, a manual step.
 //!
-//! A question is asked only where somebody can answer, and nothing else is said until the answer is there. What is
-//! entered is masked from then on in everything that the connector says for people. Nothing here waits by a clock of
-//! its own: the runtime knows when a question is too old, and says so.
+//! A question is asked only if somebody can answer, and nothing else is sent until the answer arrives. Answers are
+//! masked from then on in all messages for people. There is no timeout here: the runtime knows when a question
+//! expires, and reports it.
 
 use crate::collect::Collect;
 use crate::emit::Emitter;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The one field of a question for a code.
+/// The only field of a question for a code.
 const CODE: &str = "code";
 
 /// A question to the owner.
@@ -35,39 +35,39 @@ impl Question {
         Self { kind, message, fields, patience: None, stream: None, picture: None }
     }
 
-    /// For a code that is valid once, such as one that was sent to a phone. The message says where it is found.
+    /// Asks for a one-time code, such as one sent to a phone. The message says where to find it.
     pub fn code(message: impl Into<String>) -> Self {
         Self::new(InteractionKind::Otp, message.into(), vec![CODE.to_owned()])
     }
 
-    /// For the values of a sign-in, by the names of their fields. What the manifest requires is asked for without this.
+    /// Asks for the values of a sign-in, by field name. Credentials required by the manifest need no question.
     pub fn sign_in<F: Into<String>>(message: impl Into<String>, fields: impl IntoIterator<Item = F>) -> Self {
         Self::new(InteractionKind::Credentials, message.into(), fields.into_iter().map(Into::into).collect())
     }
 
-    /// For something that the owner does elsewhere, and says when it is done.
+    /// Asks the owner to do something elsewhere and to confirm it.
     pub fn action(message: impl Into<String>) -> Self {
         Self::new(InteractionKind::ManualAction, message.into(), Vec::new())
     }
 
-    /// For settings that are missing.
+    /// Asks for missing settings.
     pub(crate) fn missing(message: String, fields: Vec<String>) -> Self {
         Self::new(InteractionKind::MissingCredentials, message, fields)
     }
 
-    /// The answer is of no use after so long. Otherwise the runtime decides.
+    /// Sets the time after which the answer is useless. Otherwise the runtime decides.
     pub const fn within(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// The stream that needs it.
+    /// Sets the stream that needs it.
     pub fn about(mut self, stream: impl Into<String>) -> Self {
         self.stream = Some(stream.into());
         self
     }
 
-    /// A picture of what is to be done: the name of a PNG file in the run's folder.
+    /// Adds a picture of the step: the name of a PNG file in the run's folder.
     pub fn shown_in(mut self, picture: impl Into<String>) -> Self {
         self.picture = Some(picture.into());
         self
@@ -82,7 +82,7 @@ impl Question {
             kind: self.kind,
             message: self.message.clone(),
             schema: (!self.fields.is_empty()).then(|| RawJson::new(schema.to_string()).ok()).flatten(),
-            // A part of a second is a second: zero would mean that there is no time at all.
+            // At least one second: zero would mean no time at all.
             timeout_seconds: self.patience.map(|patience| patience.as_secs().max(1)),
             stream: self.stream.clone(),
             picture: self.picture.clone(),
@@ -90,16 +90,16 @@ impl Question {
     }
 }
 
-/// What came of a question.
+/// Result of a question.
 pub(crate) enum Answered {
-    /// The values by name; empty where none were asked for.
+    /// The values by name; empty if none were requested.
     Values(BTreeMap<String, String>),
     Declined,
-    /// In time, or at all.
+    /// No answer, or not in time.
     NotAtAll,
 }
 
-/// Asks, and waits for what comes of it.
+/// Asks, and waits for the result.
 pub(crate) fn put(emitter: &mut Emitter<'_>, question: &Question) -> Result<Answered, Stop> {
     let request_id = emitter.next_request_id(question.kind.code());
     let message = ConnectorMessage::Interaction(question.to_message(request_id.clone()));
@@ -118,7 +118,7 @@ pub(crate) fn put(emitter: &mut Emitter<'_>, question: &Question) -> Result<Answ
     })
 }
 
-/// Secrets by name: what the owner entered. Prints names, never values.
+/// Answers of the owner by name. Prints names, never values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     pub(crate) values: BTreeMap<String, String>,
@@ -131,12 +131,12 @@ impl std::fmt::Debug for Reply {
 }
 
 impl Reply {
-    /// What was entered for a field.
+    /// The value of a field.
     pub fn get(&self, field: &str) -> Option<&str> {
         self.values.get(field).map(String::as_str)
     }
 
-    /// Everything that was entered, for whoever must not let it out.
+    /// All values, for masking.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.values.values().map(String::as_str)
     }
@@ -148,19 +148,19 @@ impl Reply {
 }
 
 impl Collect<'_> {
-    /// Asks the owner, and waits. Ask after a slice: what was sent before it is kept, however long the answer takes.
-    /// When answers come from a recording nobody is asked: each field gets a placeholder.
+    /// Asks the owner, and waits. Ask after a slice: everything sent before it is kept, however long the answer
+    /// takes. In a replay nobody is asked: each field gets a placeholder.
     ///
     /// # Errors
     ///
-    /// When the owner declines, when nobody answers or can, and when the answer lacks a field.
+    /// The owner declines, nobody answers or can answer, or the answer lacks a field.
     pub fn ask(&mut self, question: &Question) -> Result<Reply, Stop> {
-        if self.tape.is_playing() {
+        if self.record_replay.is_playing() {
             let placeholder = |field: &String| (field.clone(), format!("placeholder-of-{field}"));
             return Ok(Reply { values: question.fields.iter().map(placeholder).collect() });
         }
         if !self.someone_can_answer {
-            return Err(needs_owner(question, "and nobody can be asked"));
+            return Err(needs_owner(question, "and this run cannot ask the owner"));
         }
         let values = match put(&mut self.emitter, question)? {
             Answered::Values(values) => values,
@@ -176,9 +176,9 @@ impl Collect<'_> {
     }
 }
 
-/// The run ends, and says what only the owner can do. It is not tried again by itself: that would ask for ever.
+/// Ends the run and says what only the owner can do. It is not retried automatically: that would ask for ever.
 fn needs_owner(question: &Question, why: &str) -> Stop {
     let asked = &question.message;
-    let message = format!("the service asks for something that only the owner has, {why}: {asked}");
+    let message = format!("the provider asks for something that only the owner has, {why}: {asked}");
     Stop::for_good(message, RecoveryAction::ManualActionRequired)
 }

@@ -1,4 +1,4 @@
-//! A connector in a test, answered from a recording: no process, no network, no credential, no waiting.
+//! Runs a connector in a test, answered from a recording: no process, no network, no credential, no waiting.
 
 use crate::clock::SystemClock;
 use crate::connector::{Connector, Surroundings, run_with};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Runs a connector once, from the beginning, with everything that its manifest declares, answered from the text of a
-/// recording. Give it with `include_str!`, so that it is found from wherever the test is run.
+/// Runs a connector once, from the start, with everything that its manifest declares, answered from the text of a
+/// recording. Pass it with `include_str!`, so that it is found from any working directory.
 ///
 /// ```
 /// use gleaner_sdk::{Collect, Connector, Page, Stop, replay};
@@ -44,13 +44,13 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// When the recording cannot be read. What the connector makes of it, a request that is not recorded included, is in its
-/// last message.
+/// The recording is invalid. A failed run, also for a request that is not recorded, is in the connector's last
+/// message.
 pub fn replay(manifest: &str, connector: &dyn Connector, exchanges: &str) -> Result<Replayed, RecordingFault> {
     Replay::new(manifest, exchanges)?.run(connector)
 }
 
-/// The same with more to say about the run.
+/// A replay with more settings.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
     manifest: &'a str,
@@ -60,24 +60,24 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// A run that is answered from this recording.
+    /// A run answered from this recording.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// The recording is invalid.
     pub fn new(manifest: &'a str, exchanges: &str) -> Result<Self, RecordingFault> {
         let recording = Recording::parse(exchanges)?;
         Ok(Self { manifest, recording, state: BTreeMap::new(), variables: BTreeMap::new() })
     }
 
-    /// With the cursor that an earlier run left for a stream.
+    /// Sets the cursor of an earlier run for a stream.
     #[must_use]
     pub fn state(mut self, stream: &str, cursor: Value) -> Self {
         self.state.insert(stream.to_owned(), cursor);
         self
     }
 
-    /// With an environment variable. Nothing else of the environment is seen.
+    /// Sets an environment variable. Nothing else of the environment is visible.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
@@ -88,7 +88,7 @@ impl<'a> Replay<'a> {
     ///
     /// # Errors
     ///
-    /// When the manifest is none, so that there is nothing to ask for.
+    /// The manifest is invalid.
     pub fn run(self, connector: &dyn Connector) -> Result<Replayed, RecordingFault> {
         let start = self.start().map_err(|what| RecordingFault { line: None, what })?;
         let mut wire = Script { inbox: VecDeque::from([start]), said: Vec::new(), half: Vec::new() };
@@ -119,7 +119,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What a connector said.
+/// Messages of a connector.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// Every message, in order.
@@ -141,18 +141,18 @@ impl Replayed {
             .collect()
     }
 
-    /// What is known of a stream and was not had.
+    /// The gaps of a stream.
     pub fn gaps(&self, stream: &str) -> Vec<&Value> {
         self.of("DETAIL_GAP").into_iter().filter(|gap| gap["stream"] == stream).collect()
     }
 
-    /// The last message: `status`, and `error` if there was one.
+    /// The last message: `status`, and `error` if any.
     pub fn done(&self) -> &Value {
         self.messages.last().unwrap_or(&Value::Null)
     }
 }
 
-/// A runtime that keeps what it hears. It is asked for nothing: its START has no gaps, and nobody can answer.
+/// A runtime that stores all messages. Its START has no gaps, and nobody can answer questions.
 struct Script {
     inbox: VecDeque<RuntimeMessage>,
     said: Vec<Value>,

@@ -1,4 +1,4 @@
-//! The governor's words and the protocol's are two lists, because neither crate knows the other.
+//! Conversions between the governor's and the protocol's enums, because neither crate depends on the other.
 
 /// Functions from a governor's enum to the protocol's, whose values have the same names.
 macro_rules! same_names {

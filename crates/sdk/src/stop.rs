@@ -1,7 +1,7 @@
-//! Why collecting ended before its end: what `?` carries out of an author's code to the last message.
+//! Why collecting ended early: the error that `?` carries from an author's code to the last message.
 //!
-//! Four kinds, because four things are done: nothing more can be said, the run says that it was cancelled,
-//! it accounts for the rest and says that it succeeded, or it says what failed.
+//! There are four kinds, with four reactions: send nothing more, report the cancellation, account for the rest and
+//! report success, or report the failure.
 
 use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::wire::WireFault;
@@ -10,41 +10,41 @@ use gleaner_protocol::{DeferReason, PressureReason, RecoveryAction};
 /// Why collecting ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Nobody reads any more. Nothing more is said.
+    /// The runtime no longer reads. Nothing more is sent.
     Disconnected,
     /// The owner declined.
     Cancelled,
-    /// The run's own budget is used up. The rest becomes gaps, and the run has succeeded.
+    /// The run's own budget is used up. The rest becomes gaps, and the run succeeded.
     Deferred(DeferReason),
     /// It failed.
     Failed(Failure),
 }
 
-/// What failed.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A sentence for people. Secrets of the connection are masked before it leaves.
+    /// A sentence for people. Secrets of the connection are masked before it is sent.
     pub message: String,
     /// Whether another run may succeed.
     pub retryable: bool,
     /// A code for programs: lower case, digits and `_`.
     pub code: Option<String>,
-    /// What may help.
+    /// Recommended action.
     pub action: Option<RecoveryAction>,
 }
 
 impl Stop {
-    /// A failure that another run may not have.
+    /// A failure that may not recur.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(Failure { message: message.into(), retryable: true, code: None, action: None })
     }
 
-    /// A failure that every run will have until somebody does something.
+    /// A failure of every run until somebody acts.
     pub fn for_good(message: impl Into<String>, action: RecoveryAction) -> Self {
         Self::Failed(Failure { message: message.into(), retryable: false, code: None, action: Some(action) })
     }
 
-    /// A failure that only whoever works on the connector can mend.
+    /// A failure that only the connector's developer can fix.
     pub(crate) fn of_author(message: impl Into<String>) -> Self {
         Self::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
     }
@@ -68,14 +68,14 @@ impl From<WireFault> for Stop {
     }
 }
 
-/// What was not fetched and is not accounted for as a gap ends the run.
+/// An item that was not fetched and has no gap ends the run.
 impl From<FetchError> for Stop {
     fn from(error: FetchError) -> Self {
         if let Some(reason) = error.exhausted() {
             return Self::Deferred(reason);
         }
         let (retryable, action, code) = match error.kind {
-            // The one code that a runtime takes for pressure, whichever kind of it.
+            // The only code that a runtime treats as pressure.
             FetchErrorKind::Pressure(_) => {
                 (true, RecoveryAction::RetryByRuntime, Some(PressureReason::RateLimited.code().to_owned()))
             }
@@ -100,7 +100,7 @@ impl From<gleaner_http::Error> for Stop {
     }
 }
 
-/// The place of the fault, never the text that was read.
+/// The position of the fault, never the text.
 impl From<serde_json::Error> for Stop {
     fn from(error: serde_json::Error) -> Self {
         Self::failed(format!("JSON cannot be read or written, at line {}, column {}", error.line(), error.column()))

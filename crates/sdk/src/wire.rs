@@ -1,55 +1,52 @@
-//! The two directions between a connector and its runtime, as a trait.
+//! Connection between a connector and its runtime, as a trait.
 //!
-//! Why a trait: a test runs a connector in its own process against the real engine and store, and breaks
-//! the connection at any message. Standard input and output are the one that connectors use.
+//! Why a trait: a test runs a connector in its own process against the real engine and store, and breaks the
+//! connection at any message. Connectors use standard input and output.
 
 pub(crate) mod stdio;
 
 use gleaner_protocol::RuntimeMessage;
 use std::time::Duration;
 
-/// What carries lines out and messages in.
+/// Carries lines out and messages in.
 pub trait Wire: Send {
-    /// Adds bytes to the output. Whoever calls writes whole lines, a long one in several pieces. May
-    /// block while the other side is slow.
+    /// Adds bytes to the output. The caller writes whole lines, a long one in several pieces. May block while the
+    /// other side is slow.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more.
+    /// The runtime no longer reads.
     fn write(&mut self, bytes: &[u8]) -> Result<(), WireFault>;
 
-    /// The next message of the runtime, waiting for it; `None` at the end of the input.
+    /// Waits for the next message of the runtime; `None` at the end of the input.
     ///
     /// # Errors
     ///
-    /// When a line cannot be read.
+    /// A line is invalid.
     fn read(&mut self) -> Result<Option<RuntimeMessage>, WireFault>;
 
-    /// Waits until everything that was written is taken over by the other side, for at most `patience`
-    /// without any progress.
+    /// Waits until the other side has taken everything, for at most `patience` without progress.
     ///
     /// # Errors
     ///
-    /// When it was not.
+    /// It has not.
     fn drain(&mut self, patience: Duration) -> Result<(), WireFault>;
 
-    /// A second way to the output, for what is said while the connector itself waits; `None` where there is none.
+    /// A second writer, for reports while the connector waits; `None` if there is none.
     fn aside(&self) -> Option<Box<dyn Aside>> {
         None
     }
 
-    /// Lets nothing be said aside from now on, or lets it again: not while a question waits for its answer, and not
-    /// after the last message.
+    /// Blocks or allows the second writer: blocked while a question is open, and after the last message.
     fn hold_asides(&mut self, hold: bool) {
         let _: bool = hold;
     }
 
-    /// Waits for the end of the input, which says that everything is saved; `false` when `patience` was
-    /// over before.
+    /// Waits for the end of the input, which confirms that everything is saved; `false` after `patience`.
     fn wait_for_end(&mut self, patience: Duration) -> bool;
 }
 
-/// A second way to the output of a [`Wire`], from another thread.
+/// A second writer to the output of a [`Wire`], for another thread.
 pub trait Aside: Send {
     /// Adds a whole line between two others, at once or not at all; `false` when that is not possible now.
     fn say(&self, line: &[u8]) -> bool;
@@ -58,10 +55,10 @@ pub trait Aside: Send {
 /// Why the wire cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireFault {
-    /// Nobody reads any more.
-    #[error("the runtime does not read any more")]
+    /// The runtime no longer reads.
+    #[error("the runtime no longer reads")]
     Disconnected,
-    /// The runtime said something that is no message.
+    /// The runtime sent an invalid message.
     #[error("a line of the runtime cannot be read: {0}")]
     Unreadable(String),
 }

@@ -111,7 +111,7 @@ fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
     world.provider.set_mood(Mood::default());
     let enough = world.enough_runs();
     for calm in 0..enough {
-        // What catching up left of its own list waits for catching up.
+        // The remainder of catching up waits for the next catch-up.
         if world.caught_up {
             world.run(&world.catch_up())?;
         }
@@ -187,7 +187,7 @@ impl World<'_> {
             + 9 * self.tried_often() / self.case.cap.unwrap_or(u64::MAX)
     }
 
-    /// What has no detail: the cursed, and what was deleted while it was a gap.
+    /// Records without a detail: the cursed, and those deleted while they were a gap.
     fn tried_often(&self) -> u64 {
         let cursed = self.provider.items().len() as u64 / self.case.nature.cursed_one_of.max(1);
         let cursed = if self.case.nature.cursed_one_of == 0 { 0 } else { cursed };
@@ -225,7 +225,7 @@ impl World<'_> {
         Ok(ran)
     }
 
-    /// What a run may say at all.
+    /// Messages that a run may send.
     fn check_messages(&self, ran: &Ran) -> Result<(), String> {
         let fresh = ran.new_rows().filter(|gap| gap.class == "run_cap_deferred").count() as u64;
         let backlogs = ran.backlogs().len();

@@ -1,4 +1,5 @@
-//! What `gleaner new connector` makes by default loses no record: the Python template as a program of its own, against
+//! The default connector of `gleaner new connector` loses no record: the Python template as a program of its own,
+//! against
 //! the real engine and store and a model provider on this machine.
 //!
 //! The property of `convergence.rs`, with fewer cases, because each run is a process: the lists change while they are
@@ -135,7 +136,7 @@ impl<'c> World<'c> {
         Ok(ran)
     }
 
-    /// What a cursor has passed is stored as it is now, or an open gap.
+    /// A record that a cursor has passed is stored in its current version, or an open gap.
     fn check_account(&self) -> Result<(), String> {
         let cursors = self.home.cursors();
         let gaps = self.home.open_gaps();
@@ -159,7 +160,7 @@ impl<'c> World<'c> {
         body.is_some_and(|body| serde_json::from_str::<Value>(body).unwrap() == provider::body(key, entry))
     }
 
-    /// What is not stored, and what is waited for.
+    /// Records that are not stored, and expected ones.
     fn unsettled(&self) -> BTreeSet<(String, String)> {
         let gaps = self.home.open_gaps();
         let pending = gaps.iter().filter(|gap| gap.state == "pending");
@@ -186,7 +187,8 @@ fn terms(scope: Vec<StreamScope>) -> Terms {
     Terms { scope: if scope.is_empty() { all() } else { scope }, ..Terms::default() }
 }
 
-/// What it may say at all: a gap is recovered and a key is hydrated only if its record was said before, and a gap is
+/// Messages that it may send: a gap is recovered and a key is hydrated only if its record was said before, and a gap
+/// is
 /// answered as one of its own stream.
 fn check_messages(lines: &[Value]) -> Result<(), String> {
     let (mut sent, mut served) = (BTreeSet::new(), BTreeMap::new());

@@ -69,7 +69,7 @@ enum Removed {
     Recovered,
 }
 
-/// What is asked for of each stream.
+/// The requested part of each stream.
 #[derive(Clone, Debug, Default)]
 struct Narrow {
     without_details: bool,
@@ -188,7 +188,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// What an owner has in the end.
+/// The owner's data at the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Account {
     records: BTreeMap<(String, String), Option<String>>,
@@ -518,7 +518,7 @@ fn live(case: &Case, removed: Option<Removed>) -> Result<(), String> {
     provider.is_well = true;
     let calm =
         Terms { mode: CollectionMode::Incremental, recovery_only: false, nature, kill_at: None, runtime_dies: false };
-    // What catching up left of its own list waits for catching up.
+    // The remainder of catching up waits for the next catch-up.
     for _ in 0..if caught_up { 2 } else { 0 } {
         let until = baseline.map(time);
         home.run(&provider, &scope_of(&Kind::CatchUp, &everything, until.as_deref()), &calm);
@@ -533,7 +533,7 @@ fn live(case: &Case, removed: Option<Removed>) -> Result<(), String> {
     if came_to == expected { Ok(()) } else { Err(format!("came to {came_to:#?}\nordinary runs alone {expected:#?}")) }
 }
 
-/// What a run of this kind asks for. A scope that goes beyond the grant is no scope of it.
+/// The scope of a run of this kind. A scope that goes beyond the grant is no scope of it.
 fn scope_of(kind: &Kind, grant: &Scope, until: Option<&str>) -> RunScope {
     let history = || GrantPart::History { until: until.map(str::to_owned) };
     match kind {
@@ -558,7 +558,7 @@ fn before(until: Option<&str>) -> Scope {
     Scope::new(scope).unwrap()
 }
 
-/// What both ask for.
+/// The common scope of both.
 fn within(grant: &Scope, narrow: &Scope) -> Scope {
     let both = |stream: &StreamScope| {
         let other = narrow.stream(&stream.name)?;

@@ -1,4 +1,4 @@
-//! What `gleaner new connector --lang rust` makes passes the checks that any connector must pass, and is short.
+//! The connector of `gleaner new connector --lang rust` passes the checks that any connector must pass, and is short.
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 

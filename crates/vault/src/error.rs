@@ -1,65 +1,65 @@
-//! What can go wrong with the vault: what happened, why, and what to do next.
+//! Errors of the vault: what happened, why, and what to do.
 //!
-//! An error never holds a secret, nor a name that was refused: whoever mixed the two up would see the
-//! secret printed. Nothing here is answered by starting with an empty vault.
+//! An error never holds a secret, nor a rejected name: after a mix-up that would print the secret. No error leads to
+//! an empty vault.
 
 use crate::secret::ValueFault;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the vault did not do what it was asked. Nothing was changed; only after a sync that failed it is
-/// open whether the old or the new content is there.
+/// Why the vault failed. Nothing was changed, except that after a failed sync the old or the new content may be
+/// there.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The system refused.
+    /// An error of the system.
     #[error("cannot {doing} {}: {source}. {}", path.display(), hint(source))]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         #[source]
         source: io::Error,
     },
-    /// A symbolic link stands where a file or folder of the vault should be.
+    /// A symbolic link in place of a file or folder of the vault.
     #[error(
         "{} is a symbolic link, and secrets are not read or written through one: put the file or folder itself there",
         .0.display()
     )]
     SymbolicLink(PathBuf),
-    /// Something else stands there.
+    /// Something other than the expected kind.
     #[error("{} is not {expected}: move it away", path.display())]
     WrongKind {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What should be there.
+        /// The expected kind.
         expected: &'static str,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
         "{} belongs to user {owner}, and this is user {us}: run as user {owner}, or `chown -R {us} {}` if the secrets are yours",
         path.display(), shell_word(path)
     )]
     WrongOwner {
-        /// What belongs to somebody else.
+        /// Its path.
         path: PathBuf,
-        /// To whom.
+        /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The current user.
         us: u32,
     },
-    /// Others than the owner may use it.
+    /// Other users have access.
     #[error(
         "{} can be used by other users (mode {mode:03o}): run `chmod {wanted:03o} {}`, and replace the credentials if somebody else may have read them",
         path.display(), shell_word(path)
     )]
     Exposed {
-        /// What is open to others.
+        /// Its path.
         path: PathBuf,
         /// Its mode.
         mode: u32,
-        /// The mode that it must have.
+        /// The required mode.
         wanted: u32,
     },
     /// There are secrets and no key.
@@ -68,35 +68,35 @@ pub enum VaultError {
         path.display(), folder_of(path)
     )]
     KeyMissing {
-        /// Where the key should be.
+        /// Path of the key.
         path: PathBuf,
-        /// How many files wait for it.
+        /// Number of files that need it.
         secrets: usize,
     },
-    /// The key file is not one.
+    /// The key file is invalid.
     #[error(
         "the key {} is damaged, or was written by a newer Gleaner: put it back from a backup or update Gleaner. If neither helps, delete the folder {} and enter the credentials again",
         .0.display(), folder_of(.0)
     )]
     KeyDamaged(PathBuf),
-    /// The key is in a keyring that does not answer.
+    /// The key is in a keyring that is unavailable.
     #[error(
         "the key of {} is in the keyring, which cannot be used now ({detail}): unlock the keyring or run in the session that it belongs to, then try again",
         folder_of(path)
     )]
     KeyringUnavailable {
-        /// The note that says so.
+        /// The file that refers to it.
         path: PathBuf,
-        /// What the keyring said.
+        /// The keyring's message.
         detail: String,
     },
-    /// The keyring answers and does not have the key.
+    /// The keyring works and does not have the key.
     #[error(
         "the key of {folder} is not in the keyring any more: restore the entry `{id}` of `gleaner` there. If it is gone for good, delete the folder {folder} and enter the credentials again",
         folder = folder_of(path)
     )]
     KeyringLost {
-        /// The note that says where it should be.
+        /// The file that refers to it.
         path: PathBuf,
         /// The name of the entry.
         id: String,
@@ -107,7 +107,7 @@ pub enum VaultError {
         .0.display()
     )]
     WrongKey(PathBuf),
-    /// The file does not open.
+    /// The file cannot be decrypted.
     #[error(
         "{} cannot be opened: it was damaged or changed, or is the file of another connection. Put it back from a backup, or remove the connection's secrets and enter them again",
         .0.display()
@@ -121,26 +121,26 @@ pub enum VaultError {
         /// Its format.
         found: u8,
     },
-    /// A name that no variable can have. It is not repeated: it may be a secret in the wrong place.
+    /// An invalid variable name. It is not repeated: it may be a secret in the wrong place.
     #[error(
         "that is not the name of a credential: 1 to 255 letters, digits and `_`, not beginning with a digit, as in GITHUB_TOKEN"
     )]
     BadName,
-    /// A value that cannot be kept.
+    /// A value that cannot be stored.
     #[error("the value of {name} was not stored: {fault}")]
     BadValue {
-        /// Of which name.
+        /// Its name.
         name: String,
         /// Why.
         fault: ValueFault,
     },
-    /// A connection with more secrets than anybody needs.
+    /// The secrets of a connection exceed the size limit.
     #[error("the secrets of one connection are longer than {max} bytes together: nothing was stored; remove some")]
     TooMuch {
         /// The limit.
         max: usize,
     },
-    /// Another process writes, for too long.
+    /// Another process holds the lock too long.
     #[error(
         "{} is locked by another process, waited {waited_seconds} s: end that process, then try again",
         path.display()
@@ -148,7 +148,7 @@ pub enum VaultError {
     Busy {
         /// The lock.
         path: PathBuf,
-        /// How long we waited.
+        /// The wait.
         waited_seconds: u64,
     },
     /// The system gave no random bytes.
@@ -176,7 +176,7 @@ fn folder_of(path: &Path) -> String {
     path.parent().unwrap_or(path).display().to_string()
 }
 
-/// As it may be pasted behind a command.
+/// Quotes a path for a shell.
 fn shell_word(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -1,11 +1,10 @@
-//! The folder with the secrets: who may use it, and how its files are replaced.
+//! The folder of secrets: access checks and atomic replacement of files.
 //!
-//! Everything goes through one open folder, so that nobody can put another one in its place between a
-//! check and a use. A file is replaced whole: written beside, synced, renamed, and the folder synced,
-//! so what was written is durable when the call returns, and a crash leaves the old or the new. Writing
-//! needs the lock, which is why only [`Locked`] can do it. Links are never followed, and what others
-//! may read is never used. Why not `gleaner_base::atomic`: that works by path, and what it leaves after a kill is not
-//! overwritten.
+//! All operations use one open folder, so that nobody can swap it between a check and a use. A file is replaced as a
+//! whole: written beside, synced, renamed, and the folder synced; it is durable when the call returns, and a crash
+//! leaves the old or the new. Writing needs the lock, so only [`Locked`] can do it. Links are never followed, and
+//! files that others may read are never used. Why not `gleaner_base::atomic`: it works by path and does not overwrite
+//! leftovers of a killed process.
 
 use crate::error::VaultError;
 use gleaner_base::atomic::sync_folder_of;
@@ -19,13 +18,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How long a writer waits for another, who needs milliseconds.
+/// Longest wait for another writer, who needs milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOCK: &str = "lock";
-/// Not yet in place; of no use once the process that wrote it is gone.
+/// Suffix of an unfinished file; useless once its process is gone.
 const NEW: &str = ".new";
-/// On its way out.
+/// Suffix of a file being removed.
 const OLD: &str = ".old";
 
 /// The open folder.
@@ -35,7 +34,7 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// The folder while this process alone may write to it.
+/// The folder, locked for writing by this process.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     folder: &'a Folder,
@@ -43,7 +42,7 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Folder {
-    /// Opens the folder, or makes it with all that is above it.
+    /// Opens the folder, or creates it with its parents.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, VaultError> {
         make_folder(path)?;
         let file = private::open_folder(path)
@@ -57,13 +56,13 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// The content of a file, if it is there. Of one that is longer than `max`, and so none of ours, one
-    /// byte more than that: enough to be refused.
+    /// The content of a file, if it exists. Reads at most `max` + 1 bytes, so that the caller can reject a longer
+    /// file.
     pub(crate) fn read(&self, name: &str, max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, VaultError> {
         let path = self.path_of(name);
         let Some(file) = self.open(name, OFlags::RDONLY)? else { return Ok(None) };
         let length = file.metadata().map_or(max, |metadata| usize::try_from(metadata.len()).unwrap_or(max));
-        // In one piece: a buffer that grows leaves copies behind.
+        // Allocated at once: a growing buffer leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(length.min(max) + 1));
         file.take(max as u64 + 1).read_to_end(&mut bytes).map_err(VaultError::io("read", &path))?;
         Ok(Some(bytes))
@@ -74,13 +73,13 @@ impl Folder {
         let cannot = |error: Errno| VaultError::io("list", &self.path)(error.into());
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.file).map_err(cannot)? {
-            // None of ours has another name than text.
+            // All our names are text.
             names.extend(entry.map_err(cannot)?.file_name().to_str().ok().map(str::to_owned));
         }
         Ok(names)
     }
 
-    /// Waits until nobody else writes.
+    /// Waits for the lock.
     pub(crate) fn lock(&self) -> Result<Locked<'_>, VaultError> {
         self.lock_within(LOCK_WAIT)
     }
@@ -95,7 +94,7 @@ impl Folder {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Locked { folder: self, _lock: file }),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(POLL_INTERVAL),
                 Err(TryLockError::WouldBlock) => {
                     return Err(VaultError::Busy { path, waited_seconds: wait.as_secs() });
                 }
@@ -104,10 +103,10 @@ impl Folder {
         }
     }
 
-    /// A file that is there, is a file, and is ours alone.
+    /// Opens an existing regular file that is private.
     fn open(&self, name: &str, access: OFlags) -> Result<Option<File>, VaultError> {
         let path = self.path_of(name);
-        // Not to be held up by a pipe that somebody put there.
+        // Nonblocking, so that a pipe cannot hang us.
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.file, name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
@@ -142,7 +141,7 @@ impl Folder {
 }
 
 impl Locked<'_> {
-    /// Puts `bytes` in the place of a file. They are durable when this returns.
+    /// Replaces a file with `bytes`, durably.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), VaultError> {
         let folder = self.folder;
         let beside = format!("{name}{NEW}");
@@ -158,14 +157,14 @@ impl Locked<'_> {
     }
 
     fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), VaultError> {
-        // The lock is ours, so whoever left this is gone.
+        // We hold the lock, so its writer is gone.
         self.shred(name);
         let mut file = self.folder.create(name, OFlags::EXCL)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         written.map_err(VaultError::io("write", &self.folder.path_of(name)))
     }
 
-    /// Takes a file away, and whether there was one. Readers see all of it or nothing.
+    /// Removes a file; returns whether it existed. Readers see all of it or nothing.
     pub(crate) fn remove(&self, name: &str) -> Result<bool, VaultError> {
         let folder = self.folder;
         let aside = format!("{name}{OLD}");
@@ -180,7 +179,7 @@ impl Locked<'_> {
         Ok(true)
     }
 
-    /// Takes away what processes left that were killed while they wrote or removed.
+    /// Removes leftovers of killed processes.
     pub(crate) fn clear_leftovers(&self) -> Result<(), VaultError> {
         for name in self.folder.names()? {
             if name.ends_with(NEW) || name.ends_with(OLD) {
@@ -190,21 +189,19 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Overwrites and unlinks, as far as it can be done: a file system may keep copies of what it held,
-    /// and what is in there is sealed in any case.
+    /// Overwrites and unlinks as far as possible: a file system may keep copies, and the content is encrypted anyway.
     fn shred(&self, name: &str) {
         if let Ok(Some(mut file)) = self.folder.open(name, OFlags::WRONLY) {
             let length = file.metadata().map_or(0, |metadata| metadata.len());
             let zeros = std::io::copy(&mut std::io::repeat(0).take(length), &mut file);
             drop(zeros.and_then(|_| file.sync_all()));
         }
-        // If it stays, whoever opens the vault next tries again.
+        // If it stays, the next open tries again.
         let _left_over = unlinkat(&self.folder.file, name, AtFlags::empty());
     }
 }
 
-/// Makes a folder and those above it, each durable before the next: a secret is as lost with its folder
-/// as without it.
+/// Creates a folder and its parents, each durable before the next: a lost folder loses its secrets.
 fn make_folder(path: &Path) -> Result<(), VaultError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
         make_folder(parent)?;
@@ -215,7 +212,7 @@ fn make_folder(path: &Path) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// Why something could not be opened, from what stands there.
+/// Why something could not be opened.
 fn refusal(
     error: std::io::Error,
     found: Result<rustix::fs::Stat, Errno>,
@@ -232,7 +229,7 @@ fn refusal(
     }
 }
 
-/// Ours, and nobody else's to read.
+/// Ours, and not readable by others.
 fn check_private(metadata: &Metadata, path: &Path, wanted: u32) -> Result<(), VaultError> {
     private::check(metadata).map_err(|found| match found {
         NotPrivate::OtherOwner { owner, us } => VaultError::WrongOwner { path: path.to_owned(), owner, us },

@@ -1,9 +1,8 @@
-//! The key that everything is sealed with, and where it is kept.
+//! The encryption key and its storage.
 //!
-//! A file `key` in the folder always says where: it holds the key itself, or that the key is in the
-//! keyring and under which name. Why a note in the second case: a keyring that does not answer today
-//! (no session, locked) must not look like a vault that never had a key, or a second key would be made.
-//! A key is made once, when there is nothing that another one sealed, and never replaced.
+//! A file `key` in the folder holds the key itself, or the name of its entry in the keyring. Why a file in the second
+//! case: an unavailable keyring (no session, locked) must not look like a vault without a key, or a second key would
+//! be created. A key is created once, while nothing is encrypted yet, and never replaced.
 
 use crate::error::VaultError;
 use crate::folder::{Folder, Locked};
@@ -15,19 +14,19 @@ use zeroize::Zeroizing;
 
 const KEY_BYTES: usize = 32;
 const FILE: &str = "key";
-/// Begins the file. Another number will mean another format.
+/// First words of the file. Another number means another format.
 const HEADING: &str = "gleaner-key 1";
-/// How much of a hash is shown: enough to tell all accounts of one person apart.
+/// Digits of a hash that are shown: enough to tell all accounts of a person apart.
 const HASH_DIGITS: usize = 32;
 const NOTE_BYTES_MAX: usize = 256;
 
-/// A place outside of the data root for one key per vault: the keyring of the operating system.
+/// A store outside the data root for one key per vault: the keyring of the operating system.
 pub trait KeyStore {
-    /// What people call it.
+    /// Its name for people.
     fn name(&self) -> &str;
-    /// The key of this id, or nothing if the store works and does not have it.
+    /// The key with this id, or `None` if the store works and does not have it.
     fn load(&self, id: &str) -> Result<Option<Secret>, KeyStoreError>;
-    /// Keeps a key under an id.
+    /// Stores a key under an id.
     fn store(&self, id: &str, key: &Secret) -> Result<(), KeyStoreError>;
 }
 
@@ -36,10 +35,10 @@ pub trait KeyStore {
 #[error("{0}")]
 pub struct KeyStoreError(pub String);
 
-/// Where the key is, to be told to the owner.
+/// Location of the key, for the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// In this file beside the secrets. Whoever can read the folder can read the secrets.
+    /// In this file beside the secrets. Anyone who can read the folder can read the secrets.
     File(PathBuf),
     /// In the keyring with this name.
     Keyring(String),
@@ -58,10 +57,10 @@ impl fmt::Display for KeyPlace {
     }
 }
 
-/// What is public of a key: tells keys apart and gives none away.
+/// Public identifier of a key.
 pub(crate) type KeyId = [u8; 8];
 
-/// One key for each use, so that no use can tell anything about another.
+/// One derived key per purpose, so that purposes are independent.
 pub(crate) struct Key {
     pub(crate) id: KeyId,
     pub(crate) sealing: Zeroizing<[u8; KEY_BYTES]>,
@@ -86,12 +85,12 @@ impl Key {
         }
     }
 
-    /// A keyed hash of a provider and of secrets in any order, cut short.
+    /// A truncated keyed hash of a provider and of secrets in any order.
     pub(crate) fn credential_hash(&self, provider: &str, mut secrets: Vec<&Secret>) -> String {
         secrets.sort_by(|one, other| one.expose().cmp(other.expose()));
         let mut hasher = blake3::Hasher::new_keyed(&self.hashing);
         for text in std::iter::once(provider).chain(secrets.iter().map(|secret| secret.expose())) {
-            // With its length, so that no two lists are one text.
+            // With its length, so that no two lists give the same text.
             hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
         let mut text = hasher.finalize().to_hex().to_string();
@@ -100,7 +99,7 @@ impl Key {
     }
 }
 
-/// The key of this folder. Makes one if nothing was ever sealed here.
+/// The key of this folder. Creates one if nothing was ever encrypted here.
 pub(crate) fn load_or_make(
     folder: &Folder,
     locked: &Locked<'_>,
@@ -158,7 +157,7 @@ fn make(folder: &Folder, locked: &Locked<'_>, keyring: Option<&dyn KeyStore>) ->
     Ok((key, KeyPlace::File(folder.path_of(FILE))))
 }
 
-/// Whether the keyring gives back what it was given. One that does not is no place for the only key.
+/// Whether the keyring returns what it stored. Otherwise it must not hold the only key.
 fn keeps(keyring: &dyn KeyStore, id: &str, key: &Secret) -> bool {
     keyring.store(id, key).is_ok()
         && keyring.load(id).is_ok_and(|kept| kept.is_some_and(|kept| kept.expose() == key.expose()))
@@ -169,7 +168,7 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), VaultError> {
 }
 
 fn hex(bytes: &[u8]) -> Zeroizing<String> {
-    // In one piece: a text that grows leaves copies behind.
+    // Allocated at once: a growing text leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len()));
     for byte in bytes {
         // Writing to a text cannot fail.
@@ -178,7 +177,7 @@ fn hex(bytes: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// Small letters only: there is one way of writing a key.
+/// Lower case only: a key has one form.
 fn from_hex(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

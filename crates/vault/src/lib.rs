@@ -1,14 +1,14 @@
-//! A person's credentials: stored sealed under the data root, and found again for a run.
+//! Credentials of a person: encrypted under the data root, and looked up for a run.
 //!
-//! **It asks nobody and prints nothing.** Prompts, checks with a provider and messages are the caller's;
-//! so is masking what connectors print. This crate has files, a key, and the rules of where to look.
+//! **It never prompts or prints.** Prompts, checks with a provider and messages are the caller's; so is masking the
+//! output of connectors. This crate has files, a key, and the lookup rules.
 //!
 //! | for | see |
 //! |---|---|
 //! | storing and removing | [`Vault`] |
-//! | where the key is | [`KeyPlace`], [`KeyStore`] |
-//! | what a connector gets, and where it comes from | [`resolve()`], [`Found`], [`Source`] |
-//! | a value that nothing shows | [`Secret`] |
+//! | location of the key | [`KeyPlace`], [`KeyStore`] |
+//! | credentials for a connector, and their source | [`resolve()`], [`FoundCredential`], [`Source`] |
+//! | a value that is never shown | [`Secret`] |
 //!
 //! ```
 //! use gleaner_vault::{Secret, Vault};
@@ -21,37 +21,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where things are
+//! # Files on disk
 //!
 //! ```text
 //! <data root>/secrets/            0700
 //!     key                         0600  the key, or the name of its entry in the keyring
-//!     lock                        0600  held while somebody writes
+//!     lock                        0600  held while a process writes
 //!     <name>-<hash>.sealed        0600  the secrets of one connection
 //! ```
 //!
-//! # What it protects from, and what not
+//! # Threat model
 //!
-//! Without the feature `keyring` the key lies beside what it opens, readable by its owner alone. That
-//! keeps secrets out of searches, logs, copies of single files and other users' sight; it does not keep
-//! them from whoever has the whole folder. [`KeyPlace`] says which of the two it is, in words for the
-//! owner. In either case a program that runs as the owner can do what the owner can.
+//! Without the feature `keyring` the key is beside the secrets, readable by its owner only. That protects secrets
+//! from searches, logs, copies of single files and other users, but not from anyone with the whole folder.
+//! [`KeyPlace`] tells the owner which case applies. In either case a program that runs as the owner has the owner's
+//! access.
 //!
-//! # What is deliberately absent
+//! # Deliberately absent
 //!
-//! - An empty answer where something could not be read.
-//! - A second key. It is made once; without it, credentials are entered again.
-//! - A password on the vault: runs start without anybody there to type it.
-//! - A memory of older versions: a copy of a file that is put back opens.
+//! - An empty result where something could not be read.
+//! - A second key. The key is created once; without it, credentials must be entered again.
+//! - A password on the vault: runs start unattended.
+//! - Protection against rollback: an older copy of a file still opens.
 //!
 //! # Files
 //!
-//! - `vault.rs`, `error.rs`: the vault, and what can go wrong with it
+//! - `vault.rs`, `error.rs`: the vault, and its errors
 //! - `sealed.rs`: one encrypted file per connection
 //! - `folder.rs`: owner-only, locked, no links
-//! - `key.rs`, `os_keyring.rs`: where the key is
-//! - `resolve.rs`, `secret_file.rs`, `secret_command.rs`: where a value comes from
-//! - `secret.rs`: a value that nothing shows
+//! - `key.rs`, `os_keyring.rs`: the key and its storage
+//! - `resolve.rs`, `secret_file.rs`, `secret_command.rs`: sources of a value
+//! - `secret.rs`: a value that is never shown
 
 mod error;
 mod folder;
@@ -69,7 +69,7 @@ pub use error::VaultError;
 pub use key::{KeyPlace, KeyStore, KeyStoreError};
 #[cfg(feature = "keyring")]
 pub use os_keyring::OsKeyring;
-pub use resolve::{Found, Resolution, ResolveError, Source, resolve};
+pub use resolve::{FoundCredential, Resolution, ResolveError, Source, resolve};
 pub use secret::{Secret, ValueFault};
 pub use secret_command::CommandFault;
 pub use secret_file::FileFault;

@@ -1,8 +1,8 @@
 //! The keyring of the operating system: Secret Service on Linux and BSD, Keychain on macOS.
 //!
-//! Behind the feature `keyring`, because it brings a hundred crates (D-Bus in Rust, no C library) for
-//! 32 bytes. It may ask the owner to unlock the keyring, and waits for that. Its own errors may hold
-//! what is stored, so those are not passed on.
+//! Behind the feature `keyring`, because it adds a hundred crates (D-Bus in Rust, no C library) for 32 bytes. It may
+//! ask the owner to unlock the keyring, and waits for that. Its errors may hold stored data, so they are not passed
+//! on.
 
 use crate::key::{KeyStore, KeyStoreError};
 use crate::secret::Secret;
@@ -36,9 +36,9 @@ impl KeyStore for OsKeyring {
 fn refusal(error: &Error) -> KeyStoreError {
     KeyStoreError(match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) | Error::BadStoreFormat(_) => {
-            "what it holds cannot be read".to_owned()
+            "its entry cannot be read".to_owned()
         }
-        Error::NoDefaultStore => "there is none in this session".to_owned(),
+        Error::NoDefaultStore => "this session has no keyring".to_owned(),
         other => other.to_string(),
     })
 }

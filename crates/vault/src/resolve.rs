@@ -1,9 +1,8 @@
-//! Where a connector's credentials come from: the environment, a file, a command, or the vault.
+//! Looks up a connector's credentials: environment, file, command, or vault.
 //!
-//! Whoever sets a variable for one run means it, so all that the environment says comes before what is
-//! stored. A source that is named and gives nothing usable is an error, not a reason to go on to the
-//! next: a run with yesterday's credentials is worse than none. One that gives an empty text is as if
-//! it was not there.
+//! A variable set for one run is intended, so the environment comes before the vault. A named source without a usable
+//! value is an error, not a reason to try the next: a run with old credentials is worse than none. An empty text
+//! counts as absent.
 
 use crate::error::VaultError;
 use crate::secret::{Secret, ValueFault};
@@ -17,38 +16,38 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::slice;
 
-/// What was found for a connector, and what was not.
+/// Credentials of a connector: found and missing.
 #[derive(Debug, Default)]
 pub struct Resolution {
-    /// One for each group of names of which one is enough, in the manifest's order.
-    pub found: Vec<Found>,
-    /// The groups for which there is nothing. The first name of each is the one to ask for.
+    /// One per group of alternative names, in the manifest's order.
+    pub found: Vec<FoundCredential>,
+    /// The groups without a value. Ask for the first name of each.
     pub missing: Vec<Vec<String>>,
 }
 
 /// A credential.
 #[derive(Debug)]
-pub struct Found {
-    /// The variable in which the connector expects it.
+pub struct FoundCredential {
+    /// The variable that the connector reads.
     pub name: String,
     /// Its value.
     pub secret: Secret,
-    /// Where it comes from.
+    /// Its source.
     pub source: Source,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The variable itself.
     Environment,
     /// A file.
     File {
-        /// Named by this variable.
+        /// The variable that names it.
         variable: String,
         /// Its path.
         path: PathBuf,
-        /// Whether others than its owner may use it.
+        /// Whether other users may read it.
         exposed: bool,
     },
     /// The output of the command in this variable.
@@ -61,7 +60,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What the owner should be told about it.
+    /// A warning for the owner.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         match self {
@@ -87,15 +86,15 @@ impl fmt::Display for Source {
 /// Why credentials could not be looked up. Never holds one.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// A variable holds what cannot be a secret.
-    #[error("the variable {variable} is no usable secret: {fault}")]
+    /// A variable holds an invalid secret.
+    #[error("the variable {variable} holds no usable secret: {fault}")]
     Value {
-        /// Which.
+        /// The variable.
         variable: String,
         /// Why.
         fault: ValueFault,
     },
-    /// A file gives none.
+    /// A file holds no usable secret.
     #[error("{variable}: {fault}")]
     File {
         /// The variable that names it.
@@ -104,7 +103,7 @@ pub enum ResolveError {
         #[source]
         fault: FileFault,
     },
-    /// A command gives none.
+    /// A command returns no usable secret.
     #[error("{variable}: {fault}")]
     Command {
         /// The variable that holds it.
@@ -118,11 +117,11 @@ pub enum ResolveError {
     Vault(#[from] VaultError),
 }
 
-/// Looks for what a connector needs: for each name of a group `NAME`, `NAME_FILE` and `NAME_COMMAND` in
-/// the environment, then for each name the connection's vault.
+/// Looks up the credentials of a connector: for each name of a group `NAME`, `NAME_FILE` and `NAME_COMMAND` in the
+/// environment, then for each name the connection's vault.
 ///
-/// A name that the manifest declares is only ever a name: `TOKEN_FILE` is not read for `TOKEN` if the
-/// connector asks for `TOKEN_FILE` itself.
+/// A declared name is never a helper variable: `TOKEN_FILE` is not read for `TOKEN` if the connector asks for
+/// `TOKEN_FILE` itself.
 pub fn resolve(
     auth: &Auth,
     connection: &str,
@@ -157,13 +156,13 @@ fn look_in_environment(
     group: &[String],
     environment: Lookup<'_>,
     helper: Lookup<'_>,
-) -> Result<Option<Found>, ResolveError> {
+) -> Result<Option<FoundCredential>, ResolveError> {
     for name in group {
-        // One after the other: a command is not run for a value that is there already.
+        // One after the other: no command runs for a value that is already found.
         let ways: [(Way, Lookup<'_>); 3] = [(of_variable, environment), (of_file, helper), (of_command, helper)];
         for (way, lookup) in ways {
             if let Some((secret, source)) = way(name, lookup)?.filter(|(secret, _)| !secret.is_empty()) {
-                return Ok(Some(Found { name: name.clone(), secret, source }));
+                return Ok(Some(FoundCredential { name: name.clone(), secret, source }));
             }
         }
     }
@@ -196,16 +195,16 @@ fn of_command(name: &str, lookup: Lookup<'_>) -> Look {
     }
 }
 
-fn look_in_vault(group: &[String], connection: &str, vault: &Vault) -> Result<Option<Found>, VaultError> {
+fn look_in_vault(group: &[String], connection: &str, vault: &Vault) -> Result<Option<FoundCredential>, VaultError> {
     let stored = vault.get(connection)?;
     let first = group.iter().find_map(|name| stored.iter().find(|(stored, _)| stored == name));
-    Ok(first.map(|(name, secret)| Found { name: name.clone(), secret: secret.copy(), source: Source::Vault }))
+    Ok(first.map(|(name, secret)| FoundCredential { name: name.clone(), secret: secret.copy(), source: Source::Vault }))
 }
 
-/// A command's own words are not repeated if they hold a secret that we know of.
+/// Removes a command's message if it contains a known secret.
 fn withhold_known(mut error: ResolveError, so_far: &Resolution, connection: &str, vault: &Vault) -> ResolveError {
     if let ResolveError::Command { fault, .. } = &mut error {
-        // A vault that cannot be read knows nothing; that it cannot be is not what went wrong here.
+        // If the vault cannot be read, no stored secrets are known; that is not the error here.
         let stored = vault.get(connection).unwrap_or_default();
         let stored = stored.iter().map(|(_, secret)| secret.expose());
         let known = so_far.found.iter().map(|found| found.secret.expose()).chain(stored).collect::<Vec<_>>();

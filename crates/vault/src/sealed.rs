@@ -1,14 +1,13 @@
-//! The file of one connection: its name, and its bytes.
+//! The encrypted file of one connection: its name and format.
 //!
 //! ```text
 //! GLNVAULT  format  key id  nonce  XChaCha20-Poly1305(names and values)  tag
 //!    8         1       8      24                                          16
 //! ```
 //!
-//! What stands before the nonce and the connection's name are authenticated with the rest, so a file
-//! that was changed anywhere, or that is another connection's, does not open. Each writing takes a new
-//! random nonce, of a size at which that is safe. An older copy that is put back does open: nothing
-//! outside of the file remembers the newer one.
+//! The bytes before the nonce and the connection's name are authenticated with the rest, so a file that was changed,
+//! or belongs to another connection, does not open. Each write takes a new random nonce, long enough to be safe. An
+//! older copy does open: nothing outside the file tracks versions.
 
 use crate::error::VaultError;
 use crate::key::{Key, KeyId, fill_random};
@@ -25,18 +24,18 @@ const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 const PREFIX_BYTES: usize = MAGIC.len() + 1 + size_of::<KeyId>();
 const SUFFIX: &str = ".sealed";
-/// How much of a connection's name is kept readable in its file's name.
+/// Characters of a connection's name that stay readable in the file name.
 const READABLE_MAX: usize = 40;
-/// All names and values of a connection together.
+/// Maximum of all names and values of a connection together.
 const PLAIN_BYTES_MAX: usize = 1024 * 1024;
-/// The longest file that is one of ours.
+/// Maximum file size.
 pub(crate) const FILE_BYTES_MAX: usize = PREFIX_BYTES + NONCE_BYTES + PLAIN_BYTES_MAX + TAG_BYTES;
 
 /// A connection's secrets by name.
 pub(crate) type Secrets = BTreeMap<String, Secret>;
 
-/// The file of a connection: a readable part, and a hash of the exact name. The hash is what tells
-/// names apart; it is made of digits and small letters, so no file system confuses two of them.
+/// File name of a connection: a readable part, and a hash of the exact name. The hash separates names; it uses digits
+/// and lower-case letters, so no file system confuses two.
 pub(crate) fn file_name(connection: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let readable = connection.chars().map(plain).take(READABLE_MAX).collect::<String>();
@@ -47,19 +46,19 @@ pub(crate) fn is_file_name(name: &str) -> bool {
     name.ends_with(SUFFIX)
 }
 
-/// A connection's secrets as its file.
+/// Encrypts a connection's secrets.
 pub(crate) fn seal(key: &Key, connection: &str, secrets: &Secrets) -> Result<Vec<u8>, VaultError> {
     let mut body = encode(secrets)?;
     let mut nonce = [0; NONCE_BYTES];
     fill_random(&mut nonce)?;
     let prefix = prefix(key);
     let sealed = cipher(key).encrypt_in_place(&XNonce::from(nonce), &associated(&prefix, connection), &mut *body);
-    // Only a buffer that cannot grow, or one of 256 GiB, is refused.
+    // Fails only for a buffer that cannot grow, or one of 256 GiB.
     sealed.map_err(|_| VaultError::TooMuch { max: PLAIN_BYTES_MAX })?;
     Ok([&prefix[..], &nonce, &body].concat())
 }
 
-/// A file's secrets, if it is this connection's, sealed with this key, and whole.
+/// Decrypts a file, if it belongs to this connection and key and is intact.
 pub(crate) fn unseal(key: &Key, connection: &str, bytes: &[u8], path: PathBuf) -> Result<Secrets, VaultError> {
     let Some((found, rest)) = bytes.split_at_checked(PREFIX_BYTES) else { return Err(VaultError::Damaged(path)) };
     if !found.starts_with(&MAGIC) {
@@ -91,12 +90,12 @@ fn prefix(key: &Key) -> [u8; PREFIX_BYTES] {
     prefix
 }
 
-/// The prefix has one length, so where the name begins is no question.
+/// The prefix has a fixed length, so the start of the name is unambiguous.
 fn associated(prefix: &[u8; PREFIX_BYTES], connection: &str) -> Vec<u8> {
     [prefix, connection.as_bytes()].concat()
 }
 
-/// Lengths and texts, in one piece that has room for the tag: a buffer that grows leaves copies behind.
+/// Lengths and texts, allocated at once with room for the tag: a growing buffer leaves copies behind.
 fn encode(secrets: &Secrets) -> Result<Zeroizing<Vec<u8>>, VaultError> {
     let too_much = VaultError::TooMuch { max: PLAIN_BYTES_MAX };
     let length = secrets.iter().map(|(name, value)| 8 + name.len() + value.expose().len()).sum::<usize>();

@@ -1,30 +1,30 @@
-//! One secret in memory: wiped when it is dropped, and shown by nothing.
+//! A secret in memory: wiped on drop, and never shown.
 //!
-//! Why a type of its own: a `String` is printed by whoever derives `Debug` around it. This one has no
-//! `Display`, no `Clone`, no comparison and no serialisation; whoever wants the text has to say `expose`.
+//! Why a separate type: a derived `Debug` would print a `String`. This one has no `Display`, no `Clone`, no
+//! comparison and no serialization; the text needs an explicit `expose`.
 
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// The longest value. A process cannot be handed much more in one variable.
+/// Maximum length. A process cannot take much more in one variable.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// A secret: text without NUL, because it is handed over in an environment.
+/// A secret: text without NUL, because it is passed in an environment.
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes a text over. Copies that were made of it before are not wiped.
+    /// Takes ownership of a text. Earlier copies are not wiped.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The text, to be handed to a connector or a redactor and to nothing else.
+    /// The text, only for a connector or a redactor.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What somebody gave as bytes. What is no text is wiped.
+    /// A secret from bytes. Invalid UTF-8 is wiped.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, ValueFault> {
         let text = String::from_utf8(bytes).map_err(|error| {
             error.into_bytes().zeroize();
@@ -35,7 +35,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Whether it can be kept and handed over.
+    /// Whether it can be stored and passed on.
     pub(crate) fn check(&self) -> Result<(), ValueFault> {
         let text = self.expose();
         if text.len() > VALUE_BYTES_MAX {
@@ -59,19 +59,19 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Why a value cannot be a secret. Says nothing of the value.
+/// Why a value is not a valid secret. Reveals nothing of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueFault {
-    /// Nothing at all.
+    /// Empty.
     #[error("it is empty")]
     Empty,
     /// Not UTF-8.
     #[error("it is not text (UTF-8)")]
     NotText,
-    /// No variable can hold this.
+    /// Contains NUL.
     #[error("it holds a NUL character, which no environment variable can")]
     HoldsNul,
-    /// More than a variable should hold.
+    /// Too long.
     #[error("it is longer than {} KiB", VALUE_BYTES_MAX / 1024)]
     TooLong,
 }

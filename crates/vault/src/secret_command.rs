@@ -1,11 +1,10 @@
 //! A secret from a command that a variable holds, as in `GITHUB_TOKEN_COMMAND='pass show github'`.
 //!
-//! The command is the owner's own and gets the owner's environment. It gets no input, 30 seconds and
-//! 64 KiB; then its whole process group is killed, also when it ended well and left something behind.
-//! Pipes are polled and not read by threads: a grandchild that left the group and keeps a pipe open
-//! holds up nobody. Being in a group of its own, a command cannot ask at the terminal: one that tries is
-//! stopped by the system and then killed here. What it printed is never shown, and what it wrote to its errors only if it
-//! printed nothing: otherwise the one may hold the other.
+//! The command is the owner's own and gets the owner's environment. It gets no input, 30 seconds and 64 KiB; then its
+//! whole process group is killed, also when it succeeded and left processes behind. Pipes are polled instead of read
+//! by threads, so a grandchild outside the group that keeps a pipe open blocks nobody. In its own group a command
+//! cannot prompt at the terminal: the system stops it, and it is killed here. Its output is never shown, and its
+//! stderr only if it printed nothing, because stderr may contain the secret.
 
 use crate::secret::{Secret, VALUE_BYTES_MAX, ValueFault};
 use crate::secret_file::strip_line_end;
@@ -19,20 +18,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How long a command may take: somebody may have to touch a key.
+/// Timeout of a command: somebody may have to touch a key.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
-/// How often it is looked whether it has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How much of its errors is kept.
+/// Poll interval for the end of the command.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Bytes of stderr that are kept.
 const ERRORS_BYTES_MAX: usize = 4 * 1024;
 const READ_BYTES: usize = 8 * 1024;
-/// What a pipe holds at most is read in so many rounds after the command has ended.
+/// Rounds that read the rest of a pipe after the command ended.
 const LAST_ROUNDS: usize = 2 * VALUE_BYTES_MAX / READ_BYTES;
 
-/// Why a command gives no secret. Repeats neither the command nor what it printed.
+/// Why a command returns no secret. Repeats neither the command nor its output.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFault {
-    /// It was not started.
+    /// It could not be started.
     #[error("the command could not be started ({0}); it is run by `sh`")]
     NotStarted(#[source] io::Error),
     /// It did not succeed.
@@ -40,19 +39,19 @@ pub enum CommandFault {
     Failed {
         /// Exit code or signal.
         ending: String,
-        /// The end of what it wrote to its errors. Empty if that may hold a secret.
+        /// The end of its stderr. Empty if that may hold a secret.
         errors: String,
     },
     /// It took too long.
     #[error("the command did not end within {} s and was killed{}", limit.as_secs(), said(errors))]
     TimedOut {
-        /// How long it was given.
+        /// The timeout.
         limit: Duration,
-        /// The end of what it wrote to its errors. Empty if that may hold a secret.
+        /// The end of its stderr. Empty if that may hold a secret.
         errors: String,
     },
-    /// It printed something else.
-    #[error("what the command printed is no usable secret: {0}")]
+    /// Its output is not a valid secret.
+    #[error("the output of the command is not a usable secret: {0}")]
     Value(ValueFault),
 }
 
@@ -61,7 +60,7 @@ fn said(errors: &str) -> String {
 }
 
 impl CommandFault {
-    /// Drops the command's own words if they hold one of these.
+    /// Drops the command's message if it contains one of these.
     pub(crate) fn withhold(&mut self, known: &[&str]) {
         if let Self::Failed { errors, .. } | Self::TimedOut { errors, .. } = self
             && known.iter().any(|known| !known.is_empty() && errors.contains(known))
@@ -71,7 +70,7 @@ impl CommandFault {
     }
 }
 
-/// What the command prints, without one line end.
+/// The output of the command, without one line end.
 pub(crate) fn run(command: &OsStr, limit: Duration) -> Result<Secret, CommandFault> {
     let end = Instant::now() + limit;
     let mut running = Running::start(command).map_err(CommandFault::NotStarted)?;
@@ -80,12 +79,12 @@ pub(crate) fn run(command: &OsStr, limit: Duration) -> Result<Secret, CommandFau
         if Instant::now() >= end {
             return Err(CommandFault::TimedOut { limit, errors: output.errors() });
         }
-        running.read(&mut output, LOOK_AGAIN.min(end.saturating_duration_since(Instant::now())));
+        running.read(&mut output, POLL_INTERVAL.min(end.saturating_duration_since(Instant::now())));
         if output.is_too_long() {
             return Err(CommandFault::Value(ValueFault::TooLong));
         }
     }
-    // Whoever is left of the group must not write on.
+    // The rest of the group must not continue.
     running.kill_group();
     for _ in 0..LAST_ROUNDS {
         if output.is_too_long() || !running.read(&mut output, Duration::ZERO) {
@@ -103,11 +102,11 @@ pub(crate) fn run(command: &OsStr, limit: Duration) -> Result<Secret, CommandFau
     Secret::from_bytes(value).map_err(CommandFault::Value)
 }
 
-/// What a command has written so far.
+/// Output of a command so far.
 struct Output {
-    /// Has room for all that is ever put into it: a buffer that grows leaves copies behind.
+    /// Allocated at its maximum: a growing buffer leaves copies behind.
     value: Zeroizing<Vec<u8>>,
-    /// The end of its errors.
+    /// The end of its stderr.
     errors: Zeroizing<Vec<u8>>,
 }
 
@@ -129,18 +128,18 @@ impl Output {
         self.errors.drain(..over);
     }
 
-    /// For people, and only if it cannot hold the value.
+    /// Stderr for people, only if it cannot hold the value.
     fn errors(&self) -> String {
         let is_silent = self.value.iter().all(u8::is_ascii_whitespace);
         if is_silent { String::from_utf8_lossy(&self.errors).trim().to_owned() } else { String::new() }
     }
 }
 
-/// A command with its group. Nothing of it is left when this is dropped.
+/// A command and its process group. Dropping it ends all of it.
 struct Running {
     child: Child,
     group: Pid,
-    /// Then its number may be somebody else's, and nothing is killed any more.
+    /// Its id may be reused after this, so nothing is killed any more.
     is_waited_for: bool,
 }
 
@@ -152,7 +151,7 @@ impl Running {
         Ok(Self { group: Pid::from_child(&child), child, is_waited_for: false })
     }
 
-    /// Looks without taking notice: until that is done its number, and so the group's, is nobody else's.
+    /// Checks without reaping: until then its id, and the group's, cannot be reused.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
@@ -168,7 +167,7 @@ impl Running {
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    /// Reads once from whichever pipe has something, and whether one had.
+    /// Reads once from a ready pipe; returns whether one was ready.
     fn read(&mut self, output: &mut Output, wait: Duration) -> bool {
         let mut buffer = Zeroizing::new([0; READ_BYTES]);
         let mut any = false;
@@ -189,7 +188,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Also if the shell has ended: others of its group may not have.
+        // Also after the shell ended: others of its group may run.
         if !self.is_waited_for {
             self.kill_group();
             drop(self.wait());
@@ -197,12 +196,12 @@ impl Drop for Running {
     }
 }
 
-/// Whether output and errors can be read without waiting, after waiting for either.
+/// Waits for either pipe; returns which of stdout and stderr can be read.
 fn readable(child: &Child, wait: Duration) -> (bool, bool) {
     let pipes = [child.stdout.as_ref().map(AsFd::as_fd), child.stderr.as_ref().map(AsFd::as_fd)];
     let mut asked = pipes.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect::<Vec<_>>();
     if asked.is_empty() {
-        // Both are closed, and the command is not at its end.
+        // Both are closed, and the command has not ended.
         std::thread::sleep(wait);
         return (false, false);
     }
@@ -215,7 +214,7 @@ fn readable(child: &Child, wait: Duration) -> (bool, bool) {
     (answer(pipes[0].is_some()), answer(pipes[1].is_some()))
 }
 
-/// What is there. A pipe at its end is closed, so that nobody asks it again.
+/// Reads available data. Closes a pipe at its end, so that it is not polled again.
 fn read_once(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> usize {
     let Some(open) = pipe else { return 0 };
     match open.read(buffer) {
@@ -257,7 +256,7 @@ mod tests {
     fn dies(file: &std::path::Path) -> bool {
         let end = Instant::now() + Duration::from_secs(5);
         while lives(file) && Instant::now() < end {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         !lives(file)
     }

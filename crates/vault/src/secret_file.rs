@@ -1,8 +1,8 @@
 //! A secret in a file that a variable names, as in `GITHUB_TOKEN_FILE=/run/secrets/github`.
 //!
-//! Links are followed: orchestrators hand secrets out through them. Anything but a file is refused
-//! before it is read, because a pipe or a device may never end. A path is only repeated in an error if
-//! something is there: people put the secret itself into such a variable.
+//! Links are followed: orchestrators pass secrets through them. Anything but a file is rejected before it is read,
+//! because a pipe or a device may never end. An error repeats the path only if it exists: people put the secret
+//! itself into such a variable.
 
 use crate::secret::{Secret, VALUE_BYTES_MAX, ValueFault};
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use zeroize::Zeroize as _;
 /// Why a file gives no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFault {
-    /// Nothing has that name.
+    /// The file does not exist.
     #[error("it names a file that is not there; give the path of a file, not the secret itself")]
     Missing,
     /// It cannot be read.
@@ -22,17 +22,17 @@ pub enum FileFault {
     Unreadable {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error.
         #[source]
         source: io::Error,
     },
-    /// A folder, a pipe, a device.
+    /// A folder, a pipe or a device.
     #[error("{path:?} is not a plain file; give the path of one")]
     NotAFile {
-        /// What was named.
+        /// Its path.
         path: String,
     },
-    /// It holds something else.
+    /// Its content is not a valid secret.
     #[error("{path:?} holds no usable secret: {fault}")]
     Value {
         /// The file.
@@ -42,7 +42,7 @@ pub enum FileFault {
     },
 }
 
-/// A file's secret, and whether others may read it, too.
+/// A file's secret, and whether other users may read it.
 pub(crate) fn read(path: &Path) -> Result<(Secret, bool), FileFault> {
     let shown = || path.display().to_string();
     let unreadable = |source: io::Error| match path.symlink_metadata() {
@@ -56,8 +56,8 @@ pub(crate) fn read(path: &Path) -> Result<(Secret, bool), FileFault> {
         return Err(FileFault::NotAFile { path: shown() });
     }
     let exposed = metadata.mode() & 0o077 != 0;
-    // In one piece: a buffer that grows leaves copies behind. Two more than a value for its line end,
-    // and one to see that there is more.
+    // Allocated at once: a growing buffer leaves copies behind. Two bytes more for a line end, and one to detect a
+    // longer file.
     let max = VALUE_BYTES_MAX + 2;
     let mut bytes = Vec::with_capacity(max + 1);
     if let Err(error) = file.take(max as u64 + 1).read_to_end(&mut bytes) {
@@ -69,14 +69,14 @@ pub(crate) fn read(path: &Path) -> Result<(Secret, bool), FileFault> {
     Ok((secret, exposed))
 }
 
-/// One line end, which editors and `echo` add.
+/// Strips one line end, which editors and `echo` add.
 pub(crate) fn strip_line_end(bytes: &mut Vec<u8>) {
     if bytes.pop_if(|byte| *byte == b'\n').is_some() {
         bytes.pop_if(|byte| *byte == b'\r');
     }
 }
 
-/// Not to be held up by a pipe that nobody writes to.
+/// Nonblocking, so that a pipe without a writer cannot hang us.
 fn nonblocking() -> i32 {
     i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
 }

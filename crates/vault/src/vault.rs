@@ -1,8 +1,7 @@
-//! The vault: the secrets of every connection, each in a sealed file of its own.
+//! The vault: the secrets of every connection, each in its own encrypted file.
 //!
-//! What was written is durable when the call returns, so a refreshed token may be stored before its
-//! first use. Whatever cannot be read is an error, never an empty set: a caller who is told "nothing is
-//! stored" would ask for credentials again, or run without them.
+//! A write is durable when the call returns, so a refreshed token may be stored before its first use. An unreadable
+//! file is an error, never an empty set: the caller would ask for credentials again, or run without them.
 
 use crate::error::VaultError;
 use crate::folder::Folder;
@@ -24,8 +23,8 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Opens the vault below a data root, or makes it: with the key in the keyring of the operating
-    /// system if this build has one (feature `keyring`) and it works, otherwise in an owner-only file.
+    /// Opens or creates the vault below a data root: with the key in the keyring of the operating system if this
+    /// build has one (feature `keyring`) and it works, otherwise in an owner-only file.
     pub fn open(data_root: &Path) -> Result<Self, VaultError> {
         #[cfg(feature = "keyring")]
         return Self::open_with(data_root, Some(&crate::OsKeyring));
@@ -33,7 +32,7 @@ impl Vault {
         Self::open_with(data_root, None)
     }
 
-    /// The same with a keyring of the caller's choice, or with none.
+    /// The same with another keyring, or with none.
     pub fn open_with(data_root: &Path, keyring: Option<&dyn KeyStore>) -> Result<Self, VaultError> {
         let folder = Folder::open_or_make(&data_root.join(FOLDER))?;
         let locked = folder.lock()?;
@@ -43,18 +42,18 @@ impl Vault {
         Ok(Self { folder, key, key_place })
     }
 
-    /// Where the key is. To be said when credentials are stored.
+    /// Location of the key, to be shown when credentials are stored.
     #[must_use]
     pub const fn key_place(&self) -> &KeyPlace {
         &self.key_place
     }
 
-    /// Stores one secret of a connection in the place of the one with this name.
+    /// Stores one secret of a connection; replaces an existing one.
     pub fn set(&self, connection: &str, name: &str, secret: Secret) -> Result<(), VaultError> {
         check_name(name)?;
         let checked = if secret.is_empty() { Err(ValueFault::Empty) } else { secret.check() };
         checked.map_err(|fault| VaultError::BadValue { name: name.to_owned(), fault })?;
-        // From reading to writing, or two who store different names at once would lose one.
+        // Locked from read to write, or two concurrent writers would lose a name.
         let locked = self.folder.lock()?;
         let mut secrets = self.read(connection)?;
         secrets.insert(name.to_owned(), secret);
@@ -62,7 +61,7 @@ impl Vault {
         locked.replace(&sealed::file_name(connection), &bytes)
     }
 
-    /// All secrets of a connection, by name. None if none were ever stored.
+    /// All secrets of a connection, by name. Empty if none were ever stored.
     pub fn get(&self, connection: &str) -> Result<Vec<(String, Secret)>, VaultError> {
         Ok(self.read(connection)?.into_iter().collect())
     }
@@ -72,13 +71,13 @@ impl Vault {
         Ok(self.read(connection)?.into_keys().collect())
     }
 
-    /// Removes all secrets of a connection, also those that cannot be read, and whether there were any.
+    /// Removes all secrets of a connection, also unreadable ones; returns whether there were any.
     pub fn remove(&self, connection: &str) -> Result<bool, VaultError> {
         self.folder.lock()?.remove(&sealed::file_name(connection))
     }
 
-    /// What stands for an account where its credentials must not: equal for equal secrets in any order,
-    /// today and tomorrow, different in every vault, and of no use for guessing.
+    /// Identifies an account without its credentials: equal for equal secrets in any order, stable over time,
+    /// different in every vault, and useless for guessing.
     pub fn credential_hash<'a>(&self, provider: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
         self.key.credential_hash(provider, secrets.into_iter().collect())
     }
@@ -92,7 +91,7 @@ impl Vault {
     }
 }
 
-/// A name that a variable can have.
+/// Checks for a valid variable name.
 fn check_name(name: &str) -> Result<(), VaultError> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let begins = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());

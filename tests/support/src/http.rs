@@ -61,7 +61,7 @@ impl Drop for Server {
     }
 }
 
-/// What was asked.
+/// A request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The method.
@@ -104,7 +104,7 @@ impl Request {
     }
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status.

@@ -1,4 +1,4 @@
-//! What tests of several crates share. In no program, and never listens on anything but loopback.
+//! Shared by tests of several crates. In no program, and never listens on anything but loopback.
 //!
 //! | | |
 //! |---|---|

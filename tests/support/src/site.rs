@@ -51,12 +51,12 @@ impl Site {
         self.server.url()
     }
 
-    /// What it is like now, and what was asked. Nothing is answered while this is held.
+    /// Its state and requests. Nothing is answered while this is locked.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.shared.world()
     }
 
-    /// What was asked of paths that begin with this, in the order in which it came.
+    /// Requests for paths with this prefix, in order of arrival.
     #[must_use]
     pub fn asked(&self, path: &str) -> Vec<Asked> {
         self.world().asked.iter().filter(|asked| asked.path.starts_with(path)).cloned().collect()

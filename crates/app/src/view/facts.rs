@@ -81,7 +81,7 @@ fn provider_of(manifest: &Manifest) -> String {
 /// How a connection is run. What is removed, or has no manifest that can be read, is not.
 #[must_use]
 pub(crate) fn plan_of(manifest: Option<&Manifest>, wish: &OwnerWish, state: ConnectionState) -> Plan {
-    let plan = Plan::of(manifest.and_then(|manifest| manifest.refresh_policy.as_ref()), wish);
+    let plan = Plan::combine(manifest.and_then(|manifest| manifest.refresh_policy.as_ref()), wish);
     let may_run = manifest.is_some() && matches!(state, ConnectionState::Active | ConnectionState::Paused);
     let held_back = if may_run { plan.held_back } else { plan.held_back.or(Some(HeldBack::ManualByManifest)) };
     Plan { held_back, ..plan }

@@ -32,8 +32,8 @@ impl Outlook {
         Self {
             connection: view.name().to_owned(),
             running: view.holder.clone(),
-            next: Next::of(&view.facts, view.now),
-            history: Next::of_history(&view.facts, view.now),
+            next: Next::steady(&view.facts, view.now),
+            history: Next::history(&view.facts, view.now),
             plan: view.facts.plan.clone(),
             set: view.set.clone(),
             setting_fault: view.setting_fault.clone(),

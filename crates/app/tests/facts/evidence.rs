@@ -95,7 +95,7 @@ fn refused_credentials_wait_for_others() {
     assert_eq!(home.next(now), Next::Held(Held::Owner(TerminalReason::CredentialsRefused)));
     assert!(!home.facts(now, Some("hash-1")).renewed, "the same one");
     let renewed = home.facts(now, Some("hash-2"));
-    assert_eq!(Next::of(&renewed, at(now)), run(now, Kind::Full, Because::Renewed));
+    assert_eq!(Next::steady(&renewed, at(now)), run(now, Kind::Full, Because::Renewed));
 }
 
 #[test]

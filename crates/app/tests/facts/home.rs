@@ -145,6 +145,6 @@ impl Home {
     }
 
     pub(crate) fn next(&self, now: u64) -> Next {
-        Next::of(&self.facts(now, None), at(now))
+        Next::steady(&self.facts(now, None), at(now))
     }
 }

@@ -1,4 +1,4 @@
-//! Which engine drives a browser: what was asked for, what is built in, and what is there.
+//! Selects the engine of a browser: by request, build features, and installed driver.
 
 #[cfg(feature = "patchright")]
 use crate::engine::patchright::{
@@ -15,7 +15,7 @@ use crate::request::{BrowserRequest, EngineChoice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The engine of a browser, before it is started.
+/// A selected engine, before it is started.
 #[derive(Debug)]
 pub(crate) enum Chosen {
     Pipe,
@@ -23,29 +23,29 @@ pub(crate) enum Chosen {
     Patchright(Driver),
 }
 
-/// What would be started, and what would drive it.
+/// The browser and engine that a request would use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outlook {
     /// The browser.
     pub program: PathBuf,
     /// Its engine.
     pub engine: EngineKind,
-    /// What the owner should know about the choice.
+    /// Note for the owner about the choice.
     pub notice: Option<Notice>,
 }
 
-/// What a request would come to. Nothing is started.
+/// Resolves a request. Nothing is started.
 ///
 /// # Errors
 ///
-/// When there is no browser, or the engine that is asked for is not built in, or its driver cannot be used.
+/// There is no browser, the requested engine is not built in, or its driver is unusable.
 pub fn outlook(request: &BrowserRequest) -> Result<Outlook, BrowserError> {
     let program = program::find(request.program.as_deref(), std::env::var("PATH").ok().as_deref())?;
     let (chosen, notice) = choose(request)?;
     Ok(Outlook { program, engine: chosen.kind(), notice })
 }
 
-/// The engine, and what the owner should know about the choice.
+/// The engine, and a note for the owner.
 #[cfg(feature = "patchright")]
 pub(crate) fn choose(request: &BrowserRequest) -> Result<(Chosen, Option<Notice>), BrowserError> {
     let look = || driver::look_for(request.driver.as_deref(), &Surroundings::of_this_process());
@@ -57,14 +57,14 @@ pub(crate) fn choose(request: &BrowserRequest) -> Result<(Chosen, Option<Notice>
         EngineChoice::Auto => match look() {
             Ok(Some(driver)) => Ok((Chosen::Patchright(driver), None)),
             Ok(None) => Ok((Chosen::Pipe, None)),
-            // One that the owner named is what the owner wants. One that happens to be there is not.
+            // A driver named by the owner must work. One that was merely found need not.
             Err(error) if request.driver.is_some() => Err(error),
             Err(error) => Ok((Chosen::Pipe, Some(Notice::DriverUnfit(error.to_string())))),
         },
     }
 }
 
-/// The engine, and what the owner should know about the choice.
+/// The engine, and a note for the owner.
 #[cfg(not(feature = "patchright"))]
 pub(crate) fn choose(request: &BrowserRequest) -> Result<(Chosen, Option<Notice>), BrowserError> {
     const NOT_HERE: &str = "this program was built without it; set it to pipe, or build with the feature patchright";

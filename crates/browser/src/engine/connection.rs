@@ -1,8 +1,8 @@
-//! Calls to the browser, or to its driver, and their answers. One thread reads, one writes; a caller waits for its own
-//! answer and no longer than its deadline, whatever the browser, or any page in it, does.
+//! Calls to the browser or its driver, and their answers. One thread reads, one writes; a caller waits only for its
+//! own answer and only until its deadline, whatever the browser or a page does.
 //!
-//! Events are not queued: each changes what is known of the [`Counterpart`] as it is read, and whoever waits for something
-//! looks there.
+//! Events are not queued: each updates the state of the [`Counterpart`] when it is read, and waiting callers check
+//! that state.
 
 use crate::browser::Download;
 use crate::engine::Deadline;
@@ -19,16 +19,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How many messages may wait for a browser that does not read.
+/// Maximum of queued messages for a browser that does not read.
 const OUTBOX_MAX: usize = 256;
-/// What a pipe gives at a time.
+/// Bytes per read from a pipe.
 const READ_BYTES: usize = 64 * 1024;
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long something may take that is told without waiting for its answer.
+/// Timeout of an order whose answer nobody awaits.
 const ORDER_MAX: Duration = Duration::from_secs(10);
 
-/// Something to tell: to a session or an object, if not to the browser itself.
+/// A message to send: to a session or an object, or to the browser itself.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Order {
     pub(crate) to: Option<String>,
@@ -36,24 +36,24 @@ pub(crate) struct Order {
     pub(crate) params: Value,
 }
 
-/// What follows from an event.
+/// Consequences of an event.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Consequences {
     pub(crate) orders: Vec<Order>,
-    /// Those that will answer no more, and why.
+    /// Sessions that will not answer any more, and why.
     pub(crate) lost: Vec<(String, String)>,
-    /// Downloads whose files are to be deleted.
+    /// Downloads whose files must be deleted.
     pub(crate) delete: Vec<String>,
-    /// Why the browser is no longer there, if this was its end.
+    /// Why the browser is gone, if this was its end.
     pub(crate) gone: Option<String>,
 }
 
-/// Who is at the other end: how it is spoken to, and what is known about it. Pure.
+/// The other end of a connection: its protocol and state. Pure.
 pub(crate) trait Counterpart: Debug + Send + Sized + 'static {
     type Framer: Framer;
-    /// What is known of a page.
+    /// State of a page.
     type Page: Debug;
-    /// What it means that nothing more can come.
+    /// Text for a closed pipe.
     const ENDED: &'static str;
 
     fn framer(message_bytes_max: usize) -> Self::Framer;
@@ -121,12 +121,12 @@ impl<C: Counterpart> Connection<C> {
         let (outbox, to_write) = sync_channel(OUTBOX_MAX);
         let connection = Self { shared: Arc::clone(&shared), outbox: outbox.clone() };
         thread::spawn(move || write_all(to_it, &to_write));
-        // The reader's outbox is a weak hold: it ends when the browser does, and then the writer has nobody left.
+        // The reader holds the outbox weakly: it ends with the browser, and then the writer has no sender left.
         thread::spawn(move || read_all(from_it, framer, &shared, &outbox));
         connection
     }
 
-    /// Tells something, and waits for the answer. `what` is for the words when it does not come.
+    /// Sends a call, and waits for the answer. `what` is for a timeout message.
     pub(crate) fn call(
         &self,
         to: Option<&str>,
@@ -156,20 +156,20 @@ impl<C: Counterpart> Connection<C> {
         self.lock().pending.remove(&id);
         match result? {
             Answer::Result(value) => Ok(value),
-            // Its own clock was faster than ours.
+            // The driver's timer was faster than ours.
             Answer::Refused(refusal) if refusal.name == "TimeoutError" => Err(deadline.timed_out(what)),
             Answer::Refused(refusal) => Err(C::refused(method, &refusal)),
             Answer::TooLong => {
                 let max = self.look(|known| known.pages().limits.message_bytes_max);
                 Err(BrowserError::TooLarge { what: "an answer of the browser", max: max as u64 })
             }
-            Answer::Unread => Err(BrowserError::protocol(what, "it is no JSON, or too deep")),
+            Answer::Unread => Err(BrowserError::protocol(what, "it is not JSON, or nested too deeply")),
             Answer::PageGone(why) => Err(BrowserError::PageGone(why)),
             Answer::BrowserGone(why) => Err(BrowserError::Gone(why)),
         }
     }
 
-    /// Waits until something is so. `None` when the time is over.
+    /// Waits for a condition. `None` after the timeout.
     pub(crate) fn wait<T>(
         &self,
         deadline: Deadline,
@@ -196,7 +196,7 @@ impl<C: Counterpart> Connection<C> {
         look(&mut self.lock().known)
     }
 
-    /// What is known of a page, or why it is gone.
+    /// State of a page, or why it is gone.
     pub(crate) fn of_page<T>(&self, page: &str, get: impl FnOnce(&mut C) -> Option<T>) -> Result<T, BrowserError> {
         self.look(get).ok_or_else(|| self.page_gone(page))
     }
@@ -219,7 +219,7 @@ impl<C: Counterpart> Connection<C> {
         }
     }
 
-    /// Why a page is gone. With the browser gone, its pages are too, and that is the better reason.
+    /// Why a page is gone. If the browser is gone, that is the better reason.
     pub(crate) fn page_gone(&self, page: &str) -> BrowserError {
         let mut state = self.lock();
         match &state.gone {
@@ -232,7 +232,7 @@ impl<C: Counterpart> Connection<C> {
         self.look(|known| known.pages().downloads(&self.shared.downloads))
     }
 
-    /// The folder that downloads are put into.
+    /// The folder for downloads.
     pub(crate) fn downloads_folder(&self) -> &Path {
         &self.shared.downloads
     }
@@ -241,12 +241,12 @@ impl<C: Counterpart> Connection<C> {
         self.lock().gone.clone()
     }
 
-    /// The browser is gone, for a reason that is known better than the pipe's.
+    /// Marks the browser as gone, with a better reason than a closed pipe.
     pub(crate) fn set_gone(&self, why: &str) {
         self.shared.set_gone(why);
     }
 
-    /// Puts a message into the outbox. A browser that does not read does not hold the caller longer than it wants.
+    /// Queues a message. A browser that does not read blocks the caller only until its deadline.
     fn send(&self, mut message: Vec<u8>, what: &'static str, deadline: Deadline) -> Result<(), BrowserError> {
         loop {
             match self.outbox.try_send(message) {
@@ -260,7 +260,7 @@ impl<C: Counterpart> Connection<C> {
             if deadline.is_over() {
                 return Err(deadline.timed_out(what));
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -270,7 +270,7 @@ impl<C: Counterpart> Connection<C> {
 }
 
 impl<C: Counterpart> Shared<C> {
-    /// A panic of another thread leaves whole values behind: every change is one assignment.
+    /// A panic of another thread leaves consistent values: every change is one assignment.
     fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,7 +307,7 @@ impl<C: Counterpart> Shared<C> {
     }
 
     fn answer(&self, id: u64, answer: Answer) {
-        // Nobody waits any more, or nobody ever did.
+        // No caller waits for it.
         let Some(pending) = self.lock().pending.remove(&id) else { return };
         drop(pending.answer.try_send(answer));
     }
@@ -330,7 +330,7 @@ impl<C: Counterpart> Shared<C> {
         }
         drop(state);
         for guid in delete {
-            // It may not be there yet, or no longer.
+            // It may not exist yet, or no longer.
             drop(std::fs::remove_file(self.downloads.join(guid)));
         }
         match gone {
@@ -342,7 +342,7 @@ impl<C: Counterpart> Shared<C> {
 
 fn write_all(mut to_it: PipeWriter, messages: &Receiver<Vec<u8>>) {
     while let Ok(message) = messages.recv() {
-        // An empty one is a farewell.
+        // An empty message ends the writer.
         if message.is_empty() || to_it.write_all(&message).is_err() {
             return;
         }
@@ -362,6 +362,6 @@ fn read_all<C: Counterpart>(
         }
     }
     shared.set_gone(C::ENDED);
-    // The writer has an end of the pipe; with it the browser would never see that it is closed.
+    // The writer holds an end of the pipe; until it ends, the browser would not see the pipe closed.
     drop(outbox.try_send(Vec::new()));
 }

@@ -1,6 +1,6 @@
-//! What a run downloads, within its bounds. Pure: what the browser says about downloads in, which of them to cancel out.
+//! Downloads of a run, within limits. Pure: browser events in, downloads to cancel out.
 //!
-//! Both engines hear it in the same words, the browser's own.
+//! Both engines pass on the browser's own events.
 
 use crate::browser::Download;
 use crate::limits::Limits;
@@ -8,19 +8,19 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The downloads of a run, by the browser's names for them, which are also the names of their files.
+/// Downloads of a run by the browser's id, which is also the file name.
 #[derive(Debug)]
 pub(crate) struct Downloads {
     limits: Limits,
     states: BTreeMap<String, DownloadState>,
 }
 
-/// A download beyond the bounds.
+/// A download beyond the limits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unwanted {
-    /// It has to be cancelled.
+    /// It must be canceled.
     Coming(String),
-    /// It was complete before the browser heard that it is cancelled.
+    /// It was complete before the cancellation.
     Complete(String),
 }
 
@@ -36,7 +36,7 @@ impl Downloads {
         Self { limits, states: BTreeMap::new() }
     }
 
-    /// As a connector sees them, in the folder where they are.
+    /// Downloads for a connector, with their paths.
     pub(crate) fn list(&self, folder: &Path) -> Vec<Download> {
         let download = |(guid, state): (&String, &DownloadState)| Download {
             suggested_name: state.suggested_name.clone(),
@@ -52,7 +52,7 @@ impl Downloads {
         &self.states
     }
 
-    /// Takes what the browser says, and gives the download that must not stay because of it.
+    /// Applies an event, and returns a download that must go because of it.
     pub(crate) fn on_event(&mut self, method: &str, params: &Value) -> Option<Unwanted> {
         let text = |key: &str| params[key].as_str().unwrap_or_default();
         match method {
@@ -89,7 +89,7 @@ impl Downloads {
         }
         state.bytes = number("receivedBytes");
         state.is_complete = word == "completed";
-        // What is announced counts as much as what is there: then it need not come first.
+        // The announced size counts like received bytes, so that an oversized download is canceled early.
         let expected = state.bytes.max(number("totalBytes"));
         if others.saturating_add(expected) > self.limits.download_bytes_max {
             self.states.remove(guid);
@@ -99,7 +99,7 @@ impl Downloads {
     }
 }
 
-/// It becomes the name of a file.
+/// It becomes a file name.
 fn is_guid(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }

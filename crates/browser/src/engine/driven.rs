@@ -1,4 +1,4 @@
-//! A browser that is driven over a connection: what both engines do in the same way.
+//! A browser driven over a connection: the common part of both engines.
 
 use crate::browser::{BrowserCounts, Download};
 use crate::engine::connection::{Connection, Counterpart};
@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a browser may take to end when it is dropped. What it knows is on the disk within a fifth of a second.
+/// Timeout for closing a dropped browser. It saves its state within a fifth of a second.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
-/// What the engines do differently.
+/// Engine-specific operations.
 pub(crate) trait Drive: Counterpart {
     const KIND: EngineKind;
 
-    /// Opens a page, and gives its name.
+    /// Opens a page, and returns its id.
     fn open_page(connection: &Connection<Self>, deadline: Deadline) -> Result<String, BrowserError>;
     fn page(connection: Connection<Self>, name: String) -> Arc<dyn EnginePage>;
-    /// Asks the browser to end, and says whether it did.
+    /// Asks the browser to close; returns whether it did.
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool;
 }
 
@@ -30,7 +30,7 @@ pub(crate) trait Drive: Counterpart {
 pub(crate) struct Driven<C: Drive> {
     pub(crate) connection: Connection<C>,
     pub(crate) process: Arc<BrowserProcess>,
-    /// A page that somebody asks for is not a popup that somebody else may take.
+    /// Keeps a requested page from being taken as a popup.
     opening: Mutex<()>,
 }
 
@@ -39,7 +39,7 @@ impl<C: Drive> Driven<C> {
         Self { connection, process, opening: Mutex::new(()) }
     }
 
-    /// The same, ended when it takes too much memory or disk.
+    /// Also ends it when it uses too much memory or disk.
     pub(crate) fn watched(self, profile: &Path) -> Self {
         let (connection, process, profile) =
             (self.connection.clone(), Arc::downgrade(&self.process), profile.to_owned());
@@ -92,7 +92,7 @@ impl<C: Drive> Engine for Driven<C> {
 
 impl<C: Drive> Drop for Driven<C> {
     fn drop(&mut self) {
-        // A browser that was closed is gone already. One that was not is given the time to save what it knows.
+        // A closed browser is gone already. Otherwise it gets time to save its state.
         if self.connection.gone().is_none() {
             drop(self.close(Deadline::after(FAREWELL_MAX)));
         }

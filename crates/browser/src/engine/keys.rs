@@ -1,8 +1,8 @@
-//! Keys by their names, as pages see them.
+//! Keys by name, as pages see them.
 
 use crate::error::BrowserError;
 
-/// A key: its name and code, its number, and the text that it makes.
+/// A key: name and code, number, and the text that it types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
@@ -25,5 +25,5 @@ const KEYS: [Key; 8] = [
 pub(crate) fn find(name: &str) -> Result<Key, BrowserError> {
     KEYS.into_iter()
         .find(|key| key.name == name)
-        .ok_or_else(|| BrowserError::protocol("press", format!("there is no key {name:?}")))
+        .ok_or_else(|| BrowserError::protocol("press", format!("unknown key {name:?}")))
 }

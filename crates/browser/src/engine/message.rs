@@ -1,23 +1,23 @@
-//! A message of whoever is spoken to. Browser and driver frame theirs differently and name some fields differently;
-//! what is in them is the same: an answer to a call, or something that happened. Pure.
+//! Messages of browser and driver. They differ in framing and some field names; the content is the same: an answer to
+//! a call, or an event. Pure.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is kept of a message that is too long: `{"id":` and a number are in it.
+/// Bytes kept of an overlong message: they contain `{"id":` and a number.
 pub(crate) const BEGINNING_BYTES: usize = 64;
 
-/// What was framed.
+/// A framed message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Frame {
     Message(Box<Message>),
-    /// One that was longer than allowed, and the call it answers, if it does.
+    /// An overlong message, and the call it answers, if any.
     TooLong(Option<u64>),
-    /// Not a message that we can read, and the call it answers, if it does. One that is too deep is not read, either.
+    /// An unreadable message, also one nested too deeply, and the call it answers, if any.
     Garbage(Option<u64>),
 }
 
-/// Collects bytes until there are messages. What is too long is skipped, not collected.
+/// Collects bytes into messages. Overlong ones are skipped, not collected.
 pub(crate) trait Framer: Send + 'static {
     fn push(&mut self, bytes: &[u8]) -> Vec<Frame>;
 }
@@ -30,47 +30,47 @@ pub(crate) struct Message {
     pub(crate) params: Value,
     pub(crate) result: Value,
     pub(crate) error: Option<Refusal>,
-    /// What a driver did before it refused, line by line.
+    /// A driver's log lines before it refused.
     pub(crate) log: Vec<String>,
     /// The session of a browser, or the object of a driver, that it is about.
     #[serde(alias = "sessionId", alias = "guid")]
     pub(crate) about: Option<String>,
 }
 
-/// What is said when something is not done.
+/// An error answer.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Said")]
+#[serde(from = "RawRefusal")]
 pub(crate) struct Refusal {
-    /// The kind of it. A browser names none.
+    /// Its kind. A browser names none.
     pub(crate) name: String,
     pub(crate) message: String,
     pub(crate) log: Vec<String>,
 }
 
-/// As a browser says it, and, one level deeper, a driver.
+/// The form of a browser and, one level deeper, of a driver.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct RawRefusal {
     name: String,
     message: String,
     error: Option<Box<Self>>,
 }
 
-impl From<Said> for Refusal {
-    fn from(said: Said) -> Self {
-        let Said { name, message, error } = said;
+impl From<RawRefusal> for Refusal {
+    fn from(said: RawRefusal) -> Self {
+        let RawRefusal { name, message, error } = said;
         let (name, message) = error.map_or((name, message), |inner| (inner.name, inner.message));
         Self { name, message, log: Vec::new() }
     }
 }
 
-/// A whole message.
+/// Parses a complete message.
 pub(crate) fn read(text: &[u8]) -> Frame {
     serde_json::from_slice(text)
         .map_or_else(|_| Frame::Garbage(id_at_beginning(text)), |message| Frame::Message(Box::new(message)))
 }
 
-/// The beginning of one that was too long.
+/// Parses the beginning of an overlong one.
 pub(crate) fn cut(beginning: &[u8]) -> Frame {
     Frame::TooLong(id_at_beginning(beginning))
 }
@@ -78,7 +78,7 @@ pub(crate) fn cut(beginning: &[u8]) -> Frame {
 fn id_at_beginning(text: &[u8]) -> Option<u64> {
     let rest = text.strip_prefix(b"{\"id\":")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // A number that was cut may be another one.
+    // A cut number may be wrong.
     if digits == rest.len() {
         return None;
     }

@@ -1,7 +1,7 @@
-//! The pages that a browser has open, those that it had, and what they tried that nobody asked for. Pure.
+//! Open and closed pages of a browser, and counts of unrequested actions. Pure.
 //!
-//! Both engines keep them here, each with what it knows of a page. Whatever pages do, this stays small: pages, downloads
-//! and the memory of closed pages each have a bound, and what is beyond it is refused, cancelled or forgotten, and counted.
+//! Both engines use it, each with its own state of a page. It stays small whatever pages do: pages, downloads and the
+//! list of closed pages have limits; everything beyond is refused, canceled or dropped, and counted.
 
 use crate::browser::{BrowserCounts, Download};
 use crate::engine::connection::{Consequences, Order};
@@ -12,16 +12,16 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-/// How many closed pages are remembered, for the words about them.
+/// Closed pages that are remembered, for messages.
 const CLOSED_MAX: usize = 64;
 
-/// Pages by their names, each with what an engine knows of it.
+/// Pages by id, each with the engine's state.
 #[derive(Debug)]
 pub(crate) struct OpenPages<P> {
     pub(crate) limits: Limits,
     open: BTreeMap<String, OpenPage<P>>,
     closed: VecDeque<(String, String)>,
-    /// Pages that nobody asked for and nobody has taken yet.
+    /// Unrequested pages that were not taken yet.
     unclaimed: Vec<String>,
     downloads: Downloads,
     pub(crate) counts: BrowserCounts,
@@ -53,7 +53,7 @@ impl<P> OpenPages<P> {
         self.open.get_mut(name).map(|page| &mut page.known)
     }
 
-    /// The name of the page of which this is so.
+    /// The id of the page that matches.
     pub(crate) fn find(&self, is_it: impl Fn(&P) -> bool) -> Option<String> {
         self.open.iter().find(|(_, page)| is_it(&page.known)).map(|(name, _)| name.clone())
     }
@@ -64,7 +64,7 @@ impl<P> OpenPages<P> {
         known.map_or_else(|| "it was closed".to_owned(), |(_, why)| why.clone())
     }
 
-    /// The error of whoever wants one more, if there are as many as there may be.
+    /// The error for one more page, if the limit is reached.
     pub(crate) fn check_room(&self) -> Result<(), BrowserError> {
         if self.open.len() < self.limits.pages_max { Ok(()) } else { Err(self.too_many()) }
     }
@@ -73,7 +73,7 @@ impl<P> OpenPages<P> {
         BrowserError::TooMany { what: "pages open", max: self.limits.pages_max as u64 }
     }
 
-    /// A page was opened; `false` when it is one too many, and has to be closed.
+    /// Adds a page; `false` when the limit is reached and it must be closed.
     pub(crate) fn add(&mut self, name: &str, known: P) -> bool {
         let has_room = self.check_room().is_ok();
         if has_room {
@@ -85,7 +85,7 @@ impl<P> OpenPages<P> {
         has_room
     }
 
-    /// Whoever asked for this page has it now; whether it is open.
+    /// Marks a requested page as taken; returns whether it is open.
     pub(crate) fn claim(&mut self, name: &str) -> bool {
         self.unclaimed.retain(|other| other != name);
         self.open.contains_key(name)
@@ -95,7 +95,7 @@ impl<P> OpenPages<P> {
         std::mem::take(&mut self.unclaimed)
     }
 
-    /// A page is gone: what was known of it, and why it is gone. One that was closed for a reason keeps that.
+    /// Removes a page: its state, and why it is gone. An earlier reason is kept.
     pub(crate) fn lose(&mut self, name: &str, why: &str) -> Option<(P, String)> {
         let page = self.open.remove(name)?;
         self.unclaimed.retain(|other| other != name);
@@ -105,7 +105,7 @@ impl<P> OpenPages<P> {
         Some((page.known, self.why_closed(name)))
     }
 
-    /// A page opens a dialog; `false` when it has opened too many, and has to be closed: its script waits for an answer,
+    /// Counts a dialog; `false` when there were too many and the page must be closed: its script waits for an answer
     /// and would open the next.
     pub(crate) fn allows_dialog(&mut self, name: &str) -> bool {
         let max = self.limits.dialogs_max;
@@ -120,7 +120,7 @@ impl<P> OpenPages<P> {
         true
     }
 
-    /// What follows from what the browser says about downloads. `cancel` makes the order that cancels one.
+    /// Consequences of a download event. `cancel` creates the order that cancels one.
     pub(crate) fn on_download(
         &mut self,
         method: &str,
@@ -138,7 +138,7 @@ impl<P> OpenPages<P> {
         Consequences { orders, delete: vec![guid], ..Consequences::default() }
     }
 
-    /// Downloads as a connector sees them, in the folder where they are.
+    /// Downloads for a connector, with their paths.
     pub(crate) fn downloads(&self, folder: &Path) -> Vec<Download> {
         self.downloads.list(folder)
     }

@@ -1,8 +1,8 @@
-//! The engine that is patchright's: its driver, a node program, starts and drives the Chromium; we speak to the driver,
-//! over its input and output, and only the few calls of it that we need.
+//! The patchright engine: its driver, a Node program, starts and drives Chromium; we use the few calls of the driver
+//! that we need, over its input and output.
 //!
-//! Isolation stays ours. The profile, its lock and the words that the browser is started with are those of the other
-//! engine: the driver is told to add none of its own. It speaks to the browser through a pipe, too.
+//! Isolation stays ours. The profile, its lock and the browser's arguments are those of the other engine: the driver
+//! adds none of its own. It also uses a pipe to the browser.
 //!
 //! Why not a library: see ARCHITECTURE.md.
 
@@ -27,14 +27,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the driver may take to answer at all. It takes a second; a machine that is busy takes ten times that.
+/// Timeout for the driver's first answer. It takes a second; a busy machine takes ten times that.
 const GREETING_MAX: Duration = Duration::from_secs(20);
-/// What makes node or the driver do other things than we think: open a port, load code, write down what is typed.
+/// Variables that change node or the driver: open a port, load code, log typed text.
 const UNWANTED: [&str; 7] = ["NODE_", "DEBUG", "PW_", "PWDEBUG", "PWTEST", "PLAYWRIGHT_", "SELENIUM_"];
-/// The one of them that names certificates, and changes nothing else.
+/// The one of them that only names certificates.
 const WANTED: &str = "NODE_EXTRA_CA_CERTS";
 
-/// Starts the driver, has it start a browser, and waits until both answer.
+/// Starts the driver and a browser, and waits until both answer.
 pub(crate) fn start(
     driver: &Driver,
     program: &Path,
@@ -44,15 +44,15 @@ pub(crate) fn start(
 ) -> Result<Driven<Objects>, BrowserError> {
     let launched = launch_params(program, start, downloads)?;
     let (process, from_it, to_it) = BrowserProcess::start(&driver.node, command(driver), start.profile)
-        // It is the driver that did not start: no reason to think ill of the profile.
+        // The driver failed to start: the profile is not the cause.
         .map_err(|error| unfit(error.to_string()))?;
     let process = Arc::new(process);
     let connection = Connection::new(from_it, to_it, Objects::new(*start.limits), downloads.to_owned());
-    // From here on, leaving ends the driver.
+    // From here on an early return ends the driver.
     let chromium = greet(&connection, deadline).map_err(|error| does_not_answer(driver, &process, &error))?;
     launch(&connection, &chromium, launched, deadline).and_then(|()| prepare(&connection, deadline)).map_err(
         |error| match process.ended() {
-            // A driver that ended in the middle of it says nothing about the profile.
+            // A driver that ended during the start says nothing about the profile.
             Some(_) => does_not_answer(driver, &process, &error),
             None => did_not_start(program, &error),
         },
@@ -66,7 +66,7 @@ impl Drive for Objects {
     fn open_page(connection: &Connection<Self>, deadline: Deadline) -> Result<String, BrowserError> {
         let answer = call_context(connection, "newPage", json!({}), "open a page", deadline)?;
         let page = answer["page"]["guid"].as_str().unwrap_or_default().to_owned();
-        // Another one may have been faster: then this was one too many, and is closed already.
+        // Another page may have been faster: then this one exceeded the limit and is closed already.
         connection.look(|objects| {
             let is_open = objects.pages.claim(&page);
             if is_open { Ok(()) } else { Err(objects.pages.too_many()) }
@@ -80,14 +80,14 @@ impl Drive for Objects {
 
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool {
         let browser = connection.look(|objects| objects.browser.clone());
-        // The driver may tell that the browser is gone while that is still saving what it knows: whether its process
-        // ended is what counts.
+        // The driver may report the browser as gone while it still saves its state: only the end of its process
+        // counts.
         drop(connection.call(browser.as_deref(), "close", json!({}), "close", deadline));
         process.wait_for_browser(deadline.left())
     }
 }
 
-/// Calls what holds all pages and cookies.
+/// Calls the browser context, which holds all pages and cookies.
 fn call_context(
     connection: &Connection<Objects>,
     method: &'static str,
@@ -99,10 +99,10 @@ fn call_context(
     connection.call(Some(&context), method, params, what, deadline)
 }
 
-/// How the driver is started: so that nothing of our surroundings opens a port in it, or makes it write down what it hears.
+/// Command of the driver: nothing of our environment may open a port in it, or make it log what it hears.
 fn command(driver: &Driver) -> Command {
     let mut command = Command::new(&driver.node);
-    // A signal would open a port for debugging otherwise.
+    // Otherwise a signal would open a debugging port.
     command.arg("--disable-sigusr1").arg(&driver.script).arg("run-driver");
     for (name, _) in std::env::vars_os() {
         let is_unwanted = |name: &str| name != WANTED && UNWANTED.iter().any(|unwanted| name.starts_with(unwanted));
@@ -110,12 +110,12 @@ fn command(driver: &Driver) -> Command {
             command.env_remove(name);
         }
     }
-    // Its texts are made well formed for those whose language insists on it, as ours does.
+    // Makes the driver send well-formed texts, which our parser requires.
     command.env("PW_LANG_NAME", "gleaner");
     command
 }
 
-/// The first words. What can start a Chromium is the answer.
+/// The first call. Returns the id of the object that starts Chromium.
 fn greet(connection: &Connection<Objects>, deadline: Deadline) -> Result<String, BrowserError> {
     let deadline = Deadline::after(deadline.left().min(GREETING_MAX));
     let params = json!({"sdkLanguage": "python"});
@@ -124,7 +124,7 @@ fn greet(connection: &Connection<Objects>, deadline: Deadline) -> Result<String,
     chromium.ok_or_else(|| BrowserError::protocol("initialize", "the driver has no Chromium"))
 }
 
-/// What the driver is told about the browser. It speaks JSON, which has no other texts than Unicode.
+/// Launch parameters. JSON allows only Unicode texts.
 fn launch_params(program: &Path, start: Start<'_>, downloads: &Path) -> Result<Value, BrowserError> {
     let text = |path: &Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| BrowserError::Driver {
@@ -134,7 +134,7 @@ fn launch_params(program: &Path, start: Start<'_>, downloads: &Path) -> Result<V
     };
     let mut words = arguments::arguments(start);
     words.push("--remote-debugging-pipe".into());
-    // What patchright itself adds so that pages find no driven browser.
+    // Patchright itself adds this, so that pages do not detect automation.
     words.push("--disable-blink-features=AutomationControlled".into());
     let words = words.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
     let downloads = text(downloads)?;
@@ -142,7 +142,7 @@ fn launch_params(program: &Path, start: Start<'_>, downloads: &Path) -> Result<V
         "executablePath": text(program)?, "userDataDir": text(start.profile)?,
         "args": words, "ignoreAllDefaultArgs": true,
         "headless": !start.has_window, "noDefaultViewport": true,
-        // Otherwise it makes a folder elsewhere, and may leave it behind. We look after downloads ourselves.
+        // Otherwise it creates a folder elsewhere, and may leave it behind. We handle downloads ourselves.
         "artifactsDir": downloads, "downloadsPath": downloads, "acceptDownloads": "internal-browser-default",
         "handleSIGINT": false, "handleSIGTERM": false, "handleSIGHUP": false,
     }))
@@ -161,7 +161,7 @@ fn launch(
     Ok(())
 }
 
-/// Before any page: dialogs are ours to answer, and where downloads go.
+/// Before any page: takes over dialogs and the download folder.
 fn prepare(connection: &Connection<Objects>, deadline: Deadline) -> Result<(), BrowserError> {
     let call = |to: &str, method, params: Value| connection.call(Some(to), method, params, "start", deadline);
     call_context(connection, "updateSubscription", json!({"event": "dialog", "enabled": true}), "start", deadline)?;

@@ -1,7 +1,7 @@
-//! The engine that is our own: Chromium's DevTools protocol over two pipes, and only the dozen calls of it that we need.
+//! Our own engine: a dozen calls of Chromium's DevTools protocol over two pipes.
 //!
-//! Why not a library: those generate code for the whole protocol, talk through a port that any program may attach to,
-//! and wait for a page that hangs.
+//! Why not a library: those generate code for the whole protocol, use a port that any program may attach to, and wait
+//! for a page that hangs.
 
 mod frames;
 mod page;
@@ -20,10 +20,10 @@ use std::process::Command;
 use std::sync::Arc;
 pub(crate) use world::World;
 
-/// Chromium reads from the third and writes to the fourth of its files. A shell puts them there, and becomes it.
+/// Chromium reads from file descriptor 3 and writes to 4. A shell sets them up and execs it.
 const BECOME: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 
-/// Starts a browser that is driven through pipes, and waits until it answers.
+/// Starts a browser driven through pipes, and waits until it answers.
 pub(crate) fn start(
     program: &Path,
     start: Start<'_>,
@@ -41,7 +41,7 @@ pub(crate) fn start(
     Ok(driven.watched(start.profile))
 }
 
-/// The first words: what is opened is ours before it runs, and where downloads go.
+/// The first calls: attach to new pages before they run, and set the download folder.
 fn greet(connection: &Connection<World>, deadline: Deadline) -> Result<(), BrowserError> {
     let call = |method, params: Value| connection.call(None, method, params, "start", deadline);
     call("Browser.getVersion", json!({}))?;
@@ -65,7 +65,7 @@ impl Drive for World {
         let attached = connection
             .wait(deadline, |world| world.pages.get(&target).is_some().then(|| world.pages.claim(&target)))?;
         attached.ok_or_else(|| deadline.timed_out("open a page"))?;
-        // Once it answers, it tells what happens in it; before that, it might be somewhere else unnoticed.
+        // Once it answers, it reports its events; before that it could navigate unnoticed.
         Self::page(connection.clone(), target.clone()).evaluate("0", deadline)?;
         Ok(target)
     }
@@ -75,7 +75,7 @@ impl Drive for World {
     }
 
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool {
-        // It may be gone before it answers; whether it ended is what counts.
+        // It may be gone before it answers; only its end counts.
         drop(connection.call(None, "Browser.close", json!({}), "close", deadline));
         process.wait(deadline.left())
     }

@@ -1,5 +1,4 @@
-//! A request that the page makes: with its cookies, its origin and its address, so that a service sees what it would
-//! see of the page's own code.
+//! A request sent by the page: with its cookies, origin and address, like a request of the page's own code.
 
 use super::Page;
 use super::form::quoted;
@@ -10,14 +9,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// The longest body that is taken. Larger things are downloads.
+/// Maximum body size. Larger things are downloads.
 const BODY_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// A request that is not answered this long after the page has sent it is with the service by then, and its answer is
-/// what takes so long. From the page's call to the service it takes some milliseconds, or some tens of them over a slow
-/// line; on a machine that has six times more to do than it can, 190 were seen.
+/// A request that is not answered this long after the page sent it has reached the provider, which is slow. A request
+/// takes some milliseconds to the provider, some tens on a slow line; 190 ms were seen on a machine with six times
+/// its load.
 const UNDER_WAY_MAX: Duration = Duration::from_millis(250);
 
-/// A request of the page's. Its headers and body may hold secrets: they are not in its `Debug`.
+/// A request of the page. Its headers and body may hold secrets and are not in its `Debug`.
 #[derive(Clone)]
 pub struct PageRequest {
     method: String,
@@ -29,7 +28,7 @@ pub struct PageRequest {
 gleaner_base::debug_only!(PageRequest, |it| method = it.method);
 
 impl PageRequest {
-    /// Asks for an address; a path is one of the page's own host.
+    /// A GET request; a path refers to the page's own host.
     pub fn get(url: &str) -> Self {
         Self::new("GET", url)
     }
@@ -53,7 +52,7 @@ impl PageRequest {
         self
     }
 
-    /// The script that makes it. It stops itself, too, so that nothing goes on in the page after the deadline.
+    /// The script that sends it. It also aborts itself, so that nothing continues in the page after the deadline.
     fn script(&self, within: Duration) -> String {
         let headers =
             Value::from(self.headers.iter().map(|(n, v)| Value::from(vec![n.as_str(), v])).collect::<Vec<_>>());
@@ -75,19 +74,19 @@ impl PageRequest {
     }
 }
 
-/// What the service answered, whatever the status.
+/// The provider's answer, of any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageResponse {
     /// The status.
     pub status: u16,
-    /// The address in the end.
+    /// The final address.
     pub url: String,
-    /// Headers that the page may see.
+    /// Headers visible to the page.
     pub headers: Vec<(String, String)>,
     /// The body as text.
     pub body: String,
-    /// By when the service had the request, at the latest. The page tells, and is believed within the time that all of
-    /// it took.
+    /// The latest time at which the provider had the request. The page reports it, limited to the duration of the
+    /// call.
     pub arrived: Instant,
 }
 
@@ -101,12 +100,12 @@ struct Answer {
     url: String,
     headers: Vec<(String, String)>,
     body: String,
-    /// How many milliseconds ago the service had it. A page may say anything.
+    /// Milliseconds since the provider had it. Untrusted.
     age: Value,
 }
 
 impl PageResponse {
-    /// A header, whatever the case of its name.
+    /// A header by its case-insensitive name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -115,22 +114,21 @@ impl PageResponse {
     ///
     /// # Errors
     ///
-    /// When it is none, or another.
+    /// It is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, BrowserError> {
         serde_json::from_str(&self.body).map_err(|error| {
-            let why = format!("the body is no such JSON (line {}, column {})", error.line(), error.column());
+            let why = format!("the body is not the expected JSON (line {}, column {})", error.line(), error.column());
             BrowserError::protocol("fetch", why)
         })
     }
 }
 
 impl Page {
-    /// Makes a request out of the page, with the page's session.
+    /// Sends a request from the page, with the page's session.
     ///
     /// # Errors
     ///
-    /// When the service cannot be reached, the answer is too large, the page is gone, or it takes too long. A status
-    /// is no error.
+    /// The provider cannot be reached, the answer is too large, the page is gone, or a timeout. A status is no error.
     pub fn fetch(&self, request: &PageRequest, within: Duration) -> Result<PageResponse, BrowserError> {
         let began = Instant::now();
         let answer = self.page.evaluate(&request.script(within), Deadline::after(within))?;
@@ -153,7 +151,7 @@ impl Page {
     }
 }
 
-/// What the page says about it, within what can be; the end of it when that is nothing.
+/// The reported time, limited to the call; the end of the call if invalid.
 fn arrived(age: &Value, began: Instant, ended: Instant) -> Instant {
     let age = age.as_f64().and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok()).unwrap_or_default();
     ended.checked_sub(age).map_or(began, |at| at.max(began))

@@ -1,6 +1,6 @@
-//! Forms: waiting for something, filling it in, clicking it.
+//! Forms: waiting, filling in, clicking.
 //!
-//! A selector is a CSS selector. It goes into a script as a JSON text, so whatever it holds, it stays a text.
+//! A selector is a CSS selector. It is embedded in a script as a JSON text, so it cannot become code.
 
 use super::Page;
 use crate::engine::Deadline;
@@ -10,21 +10,21 @@ use serde_json::Value;
 use std::thread;
 use std::time::Duration;
 
-/// How often a page is asked whether something is there. A person does not notice a tenth of a second.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Poll interval of a page. A person does not notice a tenth of a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Until the page was drawn at all, and then once more. A page without content never is, and one in the back is not
-/// drawn again: a second and a quarter of one are enough.
+/// Waits until the page is drawn, and then drawn again. A page without content is never drawn, and one in the
+/// background not again: a second and a quarter of one are the timeouts.
 const DRAWN: &str = "(async () => { const pause = ms => new Promise(done => setTimeout(done, ms)); \
     for (let i = 0; i < 20 && performance.getEntriesByType('paint').length === 0; i++) await pause(50); \
     await Promise.race([pause(250), new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))]) })()";
 
 impl Page {
-    /// Waits until something is on the page and can be seen.
+    /// Waits until an element is visible.
     ///
     /// # Errors
     ///
-    /// When it does not come in time, or the page is gone.
+    /// It does not appear in time, or the page is gone.
     pub fn wait_for(&self, selector: &str, within: Duration) -> Result<(), BrowserError> {
         self.find(selector, Deadline::after(within)).map(drop)
     }
@@ -33,7 +33,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// When it does not become so in time, its script fails, or the page is gone.
+    /// It does not become true in time, its script fails, or the page is gone.
     pub fn wait_until(&self, expression: &str, within: Duration) -> Result<(), BrowserError> {
         let script = format!("Boolean({expression})");
         let deadline = Deadline::after(within);
@@ -45,11 +45,11 @@ impl Page {
         .ok_or_else(|| deadline.timed_out("see what was waited for"))
     }
 
-    /// Waits for a field and replaces what is in it, as if pasted.
+    /// Waits for a field and replaces its content, as if pasted.
     ///
     /// # Errors
     ///
-    /// When it does not come in time, or the page is gone. Never with the text in it.
+    /// It does not appear in time, or the page is gone. Never contains the text.
     pub fn fill(&self, selector: &str, text: &str, within: Duration) -> Result<(), BrowserError> {
         let deadline = Deadline::after(within);
         self.find(selector, deadline)?;
@@ -64,31 +64,31 @@ impl Page {
         if text.is_empty() { self.page.press("Delete", deadline) } else { self.page.insert_text(text, deadline) }
     }
 
-    /// Waits for something and clicks it.
+    /// Waits for an element and clicks it.
     ///
     /// # Errors
     ///
-    /// When it does not come in time, or the page is gone.
+    /// It does not appear in time, or the page is gone.
     pub fn click(&self, selector: &str, within: Duration) -> Result<(), BrowserError> {
         let deadline = Deadline::after(within);
         self.find(selector, deadline)?;
-        // A page that has not been drawn yet throws clicks away, and one that is still moving is missed.
+        // A page that is not drawn yet drops clicks, and a moving element is missed.
         self.page.evaluate(DRAWN, deadline)?;
         let place = self.find(selector, deadline)?;
         self.page.click_at(place.x, place.y, deadline)
     }
 
-    /// Presses a key where the cursor is, such as `Enter` or `Tab`.
+    /// Presses a key at the cursor, such as `Enter` or `Tab`.
     ///
     /// # Errors
     ///
-    /// When there is no such key, the page is gone, or it takes too long.
+    /// The key is unknown, the page is gone, or a timeout.
     pub fn press(&self, key: &str, within: Duration) -> Result<(), BrowserError> {
         self.page.press(key, Deadline::after(within))
     }
 
-    /// Waits until something can be seen, scrolls there, and gives the middle of it.
-    fn find(&self, selector: &str, deadline: Deadline) -> Result<Place, BrowserError> {
+    /// Waits until an element is visible, scrolls to it, and returns its center.
+    fn find(&self, selector: &str, deadline: Deadline) -> Result<Point, BrowserError> {
         let script = format!(
             "(() => {{ const found = document.querySelector({selector}); if (!found) return null; \
              found.scrollIntoView({{block: 'center', inline: 'center', behavior: 'instant'}}); \
@@ -99,13 +99,13 @@ impl Page {
         );
         let look = || match self.page.evaluate(&script, deadline)? {
             Value::Null => Ok(None),
-            value => super::typed::<Place>(value, "find").map(Some),
+            value => super::typed::<Point>(value, "find").map(Some),
         };
         poll(deadline, look)?.ok_or_else(|| not_there(selector, deadline))
     }
 }
 
-/// Looks again until there is something. A document that is replaced by another one in the meantime is no end.
+/// Polls until there is a result. A document that is replaced meanwhile is no error.
 fn poll<T>(
     deadline: Deadline,
     mut look: impl FnMut() -> Result<Option<T>, BrowserError>,
@@ -116,20 +116,20 @@ fn poll<T>(
             Ok(None) | Err(BrowserError::Replaced) => {}
             Err(error) => return Err(error),
         }
-        if deadline.left() <= LOOK_AGAIN {
+        if deadline.left() <= POLL_INTERVAL {
             return Ok(None);
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct Point {
     x: f64,
     y: f64,
 }
 
-/// A text as a literal of a script.
+/// A text as a JavaScript literal.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

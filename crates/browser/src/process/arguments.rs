@@ -1,7 +1,7 @@
-//! With which words a browser is started, as a pure function: what is in them is a promise.
+//! Arguments of a browser, as a pure function.
 //!
-//! None of them opens a port. Nothing is fetched on the browser's own account, nothing is reported, nothing asks the
-//! owner on its own, and nothing of a page is stopped because its window is not in front.
+//! None of them opens a port. The browser fetches and reports nothing on its own, asks the owner nothing, and does
+//! not suspend pages in the background.
 
 use crate::limits::Limits;
 use std::ffi::OsString;
@@ -31,14 +31,14 @@ const ALWAYS: [&str; 24] = [
     "--disable-renderer-backgrounding",
     "--disable-dev-shm-usage",
     "--metrics-recording-only",
-    // A keyring would ask the owner. What protects the profile is that only its owner may look into the folder.
+    // A keyring would prompt the owner. The profile is protected by the permissions of its folder.
     "--password-store=basic",
     "--use-mock-keychain",
-    // A page in a window of this size is what a person would see.
+    // An ordinary window size.
     "--window-size=1280,900",
 ];
 
-/// What differs from browser to browser.
+/// Arguments that differ between browsers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start<'a> {
     pub(crate) profile: &'a Path,
@@ -47,7 +47,7 @@ pub(crate) struct Start<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-/// Everything but how it is spoken to, which is the engine's.
+/// All arguments except those of the engine.
 pub(crate) fn arguments(start: Start<'_>) -> Vec<OsString> {
     let mut words = ALWAYS.map(OsString::from).to_vec();
     let mut profile = OsString::from("--user-data-dir=");
@@ -61,7 +61,7 @@ pub(crate) fn arguments(start: Start<'_>) -> Vec<OsString> {
         words.push("--mute-audio".into());
     }
     if start.is_root {
-        // Chromium refuses to start otherwise. Whoever asked for the browser is told.
+        // Chromium refuses to start otherwise. A notice tells the owner.
         words.push("--no-sandbox".into());
     }
     words

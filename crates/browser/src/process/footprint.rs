@@ -1,4 +1,4 @@
-//! Watches over what a browser takes of memory and disk, and over its end.
+//! Watches a browser's memory and disk usage, and its end.
 
 use crate::engine::connection::{Connection, Counterpart};
 use crate::process::BrowserProcess;
@@ -8,21 +8,21 @@ use std::sync::Weak;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often its memory is looked at, and its profile if that does not take long.
+/// Poll interval of its memory, and of its profile if that is fast.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
-/// Looking at a profile of very many files takes a while: it may take one part in so many of the time.
+/// Measuring a profile with very many files is slow: it may take one part in this many of the time.
 const PROFILE_LOOK_SHARE: u32 = 50;
-/// So that nothing of a browser that is gone is kept for long.
+/// Short, so that a gone browser is released soon.
 const STEP: Duration = Duration::from_millis(200);
-/// How long what is left of a browser that is gone may take to end by itself.
+/// Time for the rest of a gone browser to exit.
 const LEFT_MAX: Duration = Duration::from_secs(2);
 
-/// Ends a browser that takes too much memory or disk, and says so to whoever waits for it. When it is gone for another
-/// reason, nothing of it is left soon after, though nobody may have noticed yet.
+/// Ends a browser that uses too much memory or disk, and reports it to waiting callers. If it is gone for another
+/// reason, its remaining processes are ended soon after.
 pub(crate) fn watch<C: Counterpart>(connection: &Connection<C>, process: &Weak<BrowserProcess>, profile: &Path) {
     let (mut waited, mut profile_due) = (Duration::ZERO, Instant::now());
     let limits = connection.look(|known| known.pages().limits);
-    // Downloads are in the profile, and have a bound of their own.
+    // Downloads are in the profile, and have their own limit.
     let profile_max = limits.profile_bytes_max.saturating_add(limits.download_bytes_max);
     while connection.gone().is_none() {
         thread::sleep(STEP);

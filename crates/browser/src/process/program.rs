@@ -1,12 +1,12 @@
-//! Where the browser is.
+//! Finds the browser program.
 
 use crate::error::BrowserError;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Programs that speak what we speak, in the order of preference: one that is not somebody's daily browser first.
+/// Supported programs by preference: first those that are nobody's daily browser.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
-/// Where they are when they are not in the PATH.
+/// Their locations outside the PATH.
 const PLACES: [&str; 6] = [
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
@@ -16,10 +16,10 @@ const PLACES: [&str; 6] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/// The program that was named, or the first that is there.
+/// The named program, or the first one found.
 pub(crate) fn find(named: Option<&Path>, path_variable: Option<&str>) -> Result<PathBuf, BrowserError> {
     if let Some(named) = named {
-        // One that was named and is not there is never replaced by another.
+        // A named program that does not exist is never replaced by another.
         return if is_program(named) {
             Ok(named.to_owned())
         } else {

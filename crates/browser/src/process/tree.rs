@@ -1,8 +1,7 @@
-//! All processes of a browser, wherever they went.
+//! All processes of a browser.
 //!
-//! Most are in the browser's group. Two leave it, and their parent: the ones that report crashes; and a browser that a
-//! driver started is in another group than the driver. Those are found by their words and variables, which name the
-//! profile, and nobody but this browser has that.
+//! Most are in the browser's group. Crash reporters leave it and their parent, and a browser started by a driver is
+//! in another group. Those are found by arguments and variables that name the profile, which no other browser uses.
 
 use crate::process::MARK;
 use gleaner_base::process::{Process, processes};
@@ -13,11 +12,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const USER_DATA_DIR: &[u8] = b"--user-data-dir=";
 
-/// The process with this number, which leads its group, and everything that came out of it and lives. A driver's browser
-/// is in a group of its own, and when the driver is dead it is nobody's child: then the profile that it names tells.
+/// The leader and all its living descendants. A driver's browser is in its own group, and without a living driver it
+/// has no parent of ours: then its profile identifies it.
 pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     let leader = leader.as_raw_nonzero().get();
     let ourselves = rustix::process::getpid().as_raw_nonzero().get();
@@ -25,7 +24,7 @@ pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     let is_root = |one: &Process| one.group == leader || one.pid == leader || names(one.pid, profile);
     let mut found = all.iter().filter(|one| is_root(one)).map(|one| one.pid).collect::<Vec<_>>();
     let mut next = 0;
-    // Children, and those in a group that one of them leads.
+    // Children, and members of groups that they lead.
     while let Some(&one) = found.get(next) {
         let of_it = |other: &&Process| (other.parent == one || other.group == one) && !found.contains(&other.pid);
         let more = all.iter().filter(of_it).map(|other| other.pid).collect::<Vec<_>>();
@@ -35,8 +34,7 @@ pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     found.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// Kills all of them until there is none, or the time is over. The leader must not have been waited for, or its number
-/// might be somebody else's by now.
+/// Kills all of them until none is left, or a timeout. The leader must not have been reaped, or its id may be reused.
 pub(crate) fn kill(leader: Pid, profile: &Path, within: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -45,17 +43,17 @@ pub(crate) fn kill(leader: Pid, profile: &Path, within: Duration) -> bool {
             return true;
         }
         for pid in left {
-            // It may have ended in the meantime.
+            // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
         if began.elapsed() > within {
             return false;
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Whether the browser itself runs, whoever started it: the one whose words name the profile one by one.
+/// Whether the browser itself runs, whoever started it: the process with the profile in its own argument.
 #[cfg(feature = "patchright")]
 pub(crate) fn browser_runs(profile: &Path) -> bool {
     let profile = profile.as_os_str().as_bytes();
@@ -64,7 +62,7 @@ pub(crate) fn browser_runs(profile: &Path) -> bool {
     processes().iter().any(|one| is_it(&fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default()))
 }
 
-/// What all of them take of the memory, each shared page counted once.
+/// Memory of all of them, each shared page counted once.
 pub(crate) fn memory(leader: Pid, profile: &Path) -> u64 {
     members(leader, profile).into_iter().filter_map(|pid| proportional(pid.as_raw_nonzero().get())).sum()
 }
@@ -75,8 +73,8 @@ fn proportional(pid: i32) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Whether it is of a browser with this profile: one of its words is an option that names a place in it, or it was started
-/// with a variable that does, which is ours ([`crate::process::MARK`]).
+/// Whether a process belongs to a browser with this profile: by an argument that names a path in it, or by our
+/// variable ([`crate::process::MARK`]).
 fn names(pid: i32, profile: &Path) -> bool {
     let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
     let profile = profile.as_os_str().as_bytes();
@@ -95,7 +93,7 @@ fn in_words(words: &[u8], profile: &[u8]) -> bool {
         };
         return words.split(|&byte| byte == 0).any(value);
     }
-    // Chromium's own children write all their words as one. The name of a profile has no space.
+    // Chromium's children join all arguments into one. A profile name has no space.
     let starts = (0..words.len()).filter_map(|at| words[at..].strip_prefix(OPTIONS[0]));
     starts.into_iter().any(|value| is_inside(value, b"/ "))
 }

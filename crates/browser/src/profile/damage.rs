@@ -1,7 +1,7 @@
-//! Whether a profile is damaged, and what becomes of it then.
+//! Detects a damaged profile, and quarantines it.
 //!
-//! Why we look ourselves: Chromium throws a cookie file away that it cannot read, and starts without a word. The owner
-//! would be asked to sign in again and never learn why, and nothing would be left to look at.
+//! Why we check ourselves: Chromium silently deletes an unreadable cookie file. The owner would have to sign in again
+//! without knowing why, and no evidence would be left.
 
 use crate::error::BrowserError;
 use gleaner_base::{clock, date};
@@ -9,25 +9,25 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Where cookies are, in the two places that Chromium has had for them.
+/// The two locations of Chromium's cookies.
 const COOKIES: [&str; 2] = ["Default/Cookies", "Default/Network/Cookies"];
-/// What is read at every start.
+/// Settings read at every start.
 const SETTINGS: [&str; 2] = ["Local State", "Default/Preferences"];
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
-/// Settings have some 100 KB. What is larger than this is not read, and left to Chromium.
+/// Settings have about 100 KB. Larger files are not checked.
 const SETTINGS_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How many damaged profiles are kept of each: the last, and the one before it.
+/// Damaged profiles kept of each: the last two.
 const KEPT_MAX: usize = 2;
-/// What a profile that was put aside is called. No profile's own name has a dot.
+/// Suffix of a quarantined profile. No profile name has a dot.
 const SUFFIX: &str = ".damaged-";
 
-/// The first file that cannot be what it should be.
+/// The first damaged file.
 pub(super) fn find(profile: &Path) -> Option<PathBuf> {
     let cookies = COOKIES.map(|name| profile.join(name)).into_iter().find(|path| !is_database(path));
     cookies.or_else(|| SETTINGS.map(|name| profile.join(name)).into_iter().find(|path| !is_json(path)))
 }
 
-/// Absent and empty files are made by Chromium.
+/// Chromium creates absent and empty files.
 fn is_database(path: &Path) -> bool {
     is_sound(path, SQLITE.len() as u64, |first| first == SQLITE)
 }
@@ -37,7 +37,7 @@ fn is_json(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.len() > SETTINGS_BYTES_MAX) || is_sound(path, SETTINGS_BYTES_MAX, is_json)
 }
 
-/// Whether a file is not there, or its first bytes are none, or what they should be.
+/// Whether a file is absent, empty, or valid.
 fn is_sound(path: &Path, bytes_max: u64, is_it: impl Fn(&[u8]) -> bool) -> bool {
     let Ok(file) = File::open(path) else { return !path.exists() };
     let mut first = Vec::new();
@@ -45,7 +45,7 @@ fn is_sound(path: &Path, bytes_max: u64, is_it: impl Fn(&[u8]) -> bool) -> bool 
     read.is_ok_and(|count| count == 0 || is_it(&first))
 }
 
-/// Moves a profile aside, and says where it is now. Of those that were moved before, the newest is kept.
+/// Quarantines a profile, and returns its new path. Of earlier ones the newest is kept.
 pub(super) fn quarantine(profile: &Path) -> Result<PathBuf, BrowserError> {
     let name = profile.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let since = date::rfc3339_millis(clock::unix_millis()).replace(':', "");
@@ -56,7 +56,7 @@ pub(super) fn quarantine(profile: &Path) -> Result<PathBuf, BrowserError> {
     let prefix = format!("{name}{SUFFIX}");
     let of_this = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
     let mut old = entries.flatten().map(|entry| entry.path()).filter(of_this).collect::<Vec<_>>();
-    // By their dates, which sort as texts.
+    // Their dates sort as text.
     old.sort();
     let surplus = old.len().saturating_sub(KEPT_MAX);
     for path in &old[..surplus] {

@@ -1,5 +1,5 @@
-//! One run at a time. The lock is the kernel's, on a file beside the profile: it is gone with its holder, however that
-//! ended, so it can never be stale. What is written in the file is only for the words about it.
+//! Lock for one run at a time. It is a kernel lock on a file beside the profile: it ends with its holder, so it is
+//! never stale. The file's content is only for messages.
 
 use crate::error::BrowserError;
 use gleaner_base::{clock, date, private};
@@ -9,18 +9,18 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-/// Enough for what we write; whatever else is there is not read.
+/// Enough for our content.
 const NOTE_BYTES_MAX: u64 = 1024;
 
 /// The lock, held.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Closing it lets go.
+    /// Closing it releases the lock.
     _file: File,
     before: Option<Note>,
 }
 
-/// Who has the lock.
+/// The holder of the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     pid: u32,
@@ -49,7 +49,7 @@ impl Lock {
         Ok(Self { _file: file, before })
     }
 
-    /// The machine on which this profile was last used by us.
+    /// The machine that last used this profile.
     pub(super) fn last_host(&self) -> Option<&str> {
         self.before.as_ref().map(|note| note.host.as_str())
     }

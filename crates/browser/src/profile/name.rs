@@ -1,10 +1,10 @@
-//! What a profile may be called. The name becomes a folder, so it is strict: what it lets through means the same on
-//! every file system, whether that tells upper from lower case or not, and can never lead anywhere else.
+//! Profile names. A name becomes a folder, so it is strict: it means the same on every file system, case-sensitive or
+//! not, and is never a path.
 
 use crate::error::BrowserError;
 use std::fmt;
 
-/// The longest name. File systems take 255 bytes, and a quarantined profile gets a suffix.
+/// Maximum length. File systems allow 255 bytes, and a quarantined profile gets a suffix.
 const BYTES_MAX: usize = 128;
 /// Between the connector and the connection of a second account.
 const SEPARATOR: &str = "--";
@@ -14,34 +14,34 @@ const SEPARATOR: &str = "--";
 pub struct ProfileName(String);
 
 impl ProfileName {
-    /// A name as it is.
+    /// A name, unchanged.
     ///
     /// # Errors
     ///
-    /// When it is not one.
+    /// The name is invalid.
     pub fn new(name: &str) -> Result<Self, BrowserError> {
         let refuse = |why| Err(BrowserError::ProfileName { name: name.chars().take(BYTES_MAX).collect(), why });
         if name.is_empty() || name.len() > BYTES_MAX {
-            return refuse("it has between 1 and 128 letters");
+            return refuse("it must have 1 to 128 characters");
         }
         if !name.bytes().all(is_plain) {
-            return refuse("it may have a-z, 0-9, - and _, and nothing else");
+            return refuse("only a-z, 0-9, - and _ are allowed");
         }
         if !name.as_bytes()[0].is_ascii_alphanumeric() {
-            return refuse("it begins with a letter or a digit");
+            return refuse("it must begin with a letter or a digit");
         }
         if is_reserved(name) {
-            return refuse("some systems have a device of that name");
+            return refuse("some systems reserve it for a device");
         }
         Ok(Self(name.to_owned()))
     }
 
     /// The profile of a connection: the connector's name, and for another account the connection's name after it.
-    /// Two connections never have the same one: what cannot be part of a name is written as `_` and its bytes.
+    /// Names are unique per connection: other characters are escaped as `_` and their bytes.
     ///
     /// # Errors
     ///
-    /// When it would be too long.
+    /// The name would be too long.
     pub fn of_connection(connector: &str, connection: &str) -> Result<Self, BrowserError> {
         let first = of_connector(connector);
         if connection == connector {
@@ -66,15 +66,15 @@ const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
 }
 
-/// Names that mean a device on Windows, whatever follows.
+/// Device names of Windows, with any suffix.
 fn is_reserved(name: &str) -> bool {
     let numbered =
         |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
     matches!(name, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
 }
 
-/// The connector's part. Ordinary names stay as they are; no ordinary name looks like an escaped one, and neither has a
-/// separator in it or runs into the one that follows.
+/// The connector's part. Ordinary names stay unchanged; no ordinary name looks like an escaped one, and neither
+/// contains a separator or joins the following one.
 fn of_connector(connector: &str) -> String {
     let is_ordinary = ProfileName::new(connector).is_ok()
         && !connector.contains(SEPARATOR)
@@ -84,7 +84,7 @@ fn of_connector(connector: &str) -> String {
         return connector.to_owned();
     }
     let last = connector.len().saturating_sub(1);
-    // The last letter is always escaped: a device's name has nothing else that could be.
+    // The last letter is always escaped: a device name has nothing else to escape.
     connector.bytes().enumerate().map(|(at, byte)| letter(byte, at == last || byte == b'-')).collect()
 }
 
@@ -94,7 +94,7 @@ fn has_escape(text: &str) -> bool {
     text.as_bytes().windows(3).any(|part| part[0] == b'_' && is_hex(part[1]) && is_hex(part[2]))
 }
 
-/// Any text in the letters of a name, so that two texts never become one.
+/// Escapes any text, uniquely.
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| letter(byte, false)).collect()
 }
@@ -141,7 +141,7 @@ mod tests {
         let mut seen = BTreeMap::new();
         for connector in texts {
             for connection in texts {
-                // What cannot begin a folder's name is refused.
+                // An invalid start of a folder's name is refused.
                 let Ok(name) = ProfileName::of_connection(connector, connection) else { continue };
                 let before = seen.insert(name.clone(), (connector, connection));
                 assert_eq!(before, None, "{name} of {connector:?} and {connection:?}");

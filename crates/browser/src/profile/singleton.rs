@@ -1,7 +1,7 @@
-//! Chromium's own lock: a link `SingletonLock` to `host-pid`. It is left behind by a browser that was killed.
+//! Chromium's own lock: a link `SingletonLock` to `host-pid`, left behind by a killed browser.
 //!
-//! We have the profile's lock when we look at it, so whoever it names is not a run of ours that goes on: it is dead, about
-//! to end, or a browser that somebody started by hand.
+//! We hold the profile's lock here, so it does not belong to a current run of ours: its browser is dead, about to
+//! end, or started by hand.
 
 use crate::error::BrowserError;
 use crate::notice::Notice;
@@ -12,20 +12,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LOCK: &str = "SingletonLock";
-/// All that such a browser leaves.
+/// All files that such a browser leaves.
 const LEFT: [&str; 3] = [LOCK, "SingletonSocket", "SingletonCookie"];
-/// A browser whose run was killed ends by itself within this time, or is killed.
+/// A browser of a killed run exits within this time, or is killed.
 const ENDING_MAX: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Takes away what a dead browser left. A living one is waited for, and then named.
+/// Removes files of a dead browser. Waits for a living one, and then names it.
 pub(super) fn clear(profile: &Path, last_host: Option<&str>) -> Result<Option<Notice>, BrowserError> {
     let began = Instant::now();
     loop {
         let target = match fs::read_link(profile.join(LOCK)) {
             Ok(target) => target.to_string_lossy().into_owned(),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            // A file, which Chromium never makes: it would not start.
+            // A regular file, which Chromium never creates: it would not start.
             Err(_) => String::new(),
         };
         match judge(&target, &host(), last_host, |pid| has_open(pid, profile)) {
@@ -39,23 +39,23 @@ pub(super) fn clear(profile: &Path, last_host: Option<&str>) -> Result<Option<No
             Verdict::Alive { pid } if began.elapsed() >= ENDING_MAX => {
                 return Err(BrowserError::ProfileInUse { path: profile.to_owned(), pid, host: None });
             }
-            Verdict::Alive { .. } => thread::sleep(LOOK_AGAIN),
+            Verdict::Alive { .. } => thread::sleep(POLL_INTERVAL),
         }
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Of a process that is gone; zero when it does not say which.
+    /// The process is gone; zero when it is unknown.
     Stale { pid: u32 },
-    /// Of one that has the profile open.
+    /// The process has the profile open.
     Alive { pid: u32 },
-    /// Of another machine, about which we know nothing.
+    /// The process is on another machine, of which we know nothing.
     Elsewhere { host: String, pid: u32 },
 }
 
-/// What the link means. A machine that was renamed, or a container that was made anew, is another host; but if it was the
-/// last to use the profile by our own account, then that run is over, and its browser with it.
+/// Interprets the link. A renamed machine or a recreated container is another host; but if that host was the last to
+/// use the profile according to our own lock file, that run is over, and its browser too.
 fn judge(target: &str, here: &str, last_host: Option<&str>, is_open_in: impl Fn(u32) -> bool) -> Verdict {
     let Some((host, pid)) = target.rsplit_once('-').and_then(|(host, pid)| Some((host, pid.parse().ok()?))) else {
         return Verdict::Stale { pid: 0 };
@@ -71,13 +71,13 @@ pub(super) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Whether this process is a browser with this profile. A number is used again, so being alive is not enough.
+/// Whether this process is a browser with this profile. Process ids are reused, so being alive is not enough.
 fn has_open(pid: u32, profile: &Path) -> bool {
     let Ok(words) = fs::read(format!("/proc/{pid}/cmdline")) else {
-        // No such process; or no such list of processes on this system, and then a living one is believed.
+        // No such process; or no `/proc` on this system, and then a living one is assumed to be it.
         return !Path::new("/proc/self").exists() && is_alive(pid);
     };
-    // A zombie has no words.
+    // A zombie has no arguments.
     let expected = format!("--user-data-dir={}", profile.display());
     words.split(|&byte| byte == 0).any(|word| word == expected.as_bytes())
 }

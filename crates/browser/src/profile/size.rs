@@ -1,4 +1,4 @@
-//! How much of the disk a profile takes, and what is thrown away when it is too much.
+//! Size of a profile, and deletion of its caches.
 
 use crate::error::BrowserError;
 use crate::limits::Limits;
@@ -6,7 +6,7 @@ use crate::notice::Notice;
 use std::fs;
 use std::path::Path;
 
-/// What Chromium makes again when it is not there.
+/// Folders that Chromium recreates.
 const CACHES: [&str; 9] = [
     "Default/Cache",
     "Default/Code Cache",
@@ -18,9 +18,9 @@ const CACHES: [&str; 9] = [
     "ShaderCache",
     "component_crx_cache",
 ];
-/// A profile has some hundred files. What has more than this is too large, whatever is in them.
+/// A profile has some hundred files. More than this count as too large.
 const FILES_MAX: u64 = 500_000;
-/// A browser that cannot write loses what it is told: with less than this left, none is started.
+/// A browser that cannot write loses data: with less free space none is started.
 const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
 pub(super) fn check(profile: &Path, limits: &Limits) -> Result<Option<Notice>, BrowserError> {
@@ -31,7 +31,7 @@ pub(super) fn check(profile: &Path, limits: &Limits) -> Result<Option<Notice>, B
         return Ok(None);
     }
     for name in CACHES {
-        // What cannot be removed is counted again below.
+        // Anything left is counted below.
         drop(fs::remove_dir_all(profile.join(name)));
     }
     let bytes = size(profile);
@@ -42,7 +42,7 @@ pub(super) fn check(profile: &Path, limits: &Limits) -> Result<Option<Notice>, B
 }
 
 fn check_free(profile: &Path) -> Result<(), BrowserError> {
-    // A file system that does not tell is believed to have room.
+    // An unknown free space counts as enough.
     let Ok(stat) = rustix::fs::statvfs(profile) else { return Ok(()) };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if free >= FREE_BYTES_MIN {
@@ -52,7 +52,7 @@ fn check_free(profile: &Path) -> Result<(), BrowserError> {
     Err(BrowserError::file("use the disk of", profile)(full))
 }
 
-/// The bytes of all files, links not followed.
+/// The bytes of all files, without following links.
 pub(crate) fn size(folder: &Path) -> u64 {
     let (mut bytes, mut files) = (0_u64, 0);
     let mut open = vec![folder.to_owned()];

@@ -1,9 +1,8 @@
-//! What a page showed at a checkpoint, for whoever has to find out why signing in failed: its document and a picture.
+//! Captures of a page at a checkpoint, to find out why signing in failed: its document and a screenshot.
 //!
-//! Best effort, and bounded in every direction: a page that hangs costs its deadline and not more, a run writes so many
-//! files and not more, and nothing that fails here fails the run. What was typed is not in them: fields are emptied in
-//! the document and covered in the picture, scripts are left out, and what the owner answered is masked. A picture
-//! whose fields could not be covered is not taken.
+//! Best effort with limits: a hanging page costs its timeout, a run writes a limited number of files, and no failure
+//! here fails the run. Typed text is removed: fields are emptied in the document and covered in the screenshot,
+//! scripts are removed, and the owner's answers are masked. Without covered fields no screenshot is taken.
 
 use super::run_folder::RunFolder;
 use super::watchdog::Phase;
@@ -12,22 +11,22 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one capture may take, document and picture together. From the contract.
+/// Timeout of one capture, document and screenshot together. From the contract.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How many a run may take. A sign-in has some ten checkpoints.
+/// Maximum of captures per run. A sign-in has about ten checkpoints.
 const COUNT_MAX: u32 = 32;
-/// The longest document that is kept. Its beginning tells the most.
+/// Maximum size of a document. Its beginning matters most.
 const HTML_BYTES_MAX: usize = 1024 * 1024;
-/// The largest picture. A window of ordinary size takes a tenth.
+/// Maximum size of a screenshot. An ordinary window takes a tenth.
 const PNG_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How much of the time the document may take: something has to be left for the picture.
+/// Share of the time for the document, so that time is left for the screenshot.
 const HTML_SHARE: u32 = 2;
-/// When a page is looked at again that was just being replaced.
+/// Delay before another try while a page is being replaced.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
-/// Shorter answers are in every text.
+/// Shorter answers occur in every text.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// A copy of the document without what was typed and without what runs.
+/// A copy of the document without typed text and scripts.
 const DOCUMENT: &str = "(() => { const copy = document.documentElement.cloneNode(true); \
      for (const field of copy.querySelectorAll('input, textarea, select, option')) { \
        field.removeAttribute('value'); field.removeAttribute('selected'); field.removeAttribute('checked'); \
@@ -59,12 +58,12 @@ impl Captures {
         Self { folder, is_on, taken: 0, secrets: Vec::new() }
     }
 
-    /// Leaves these out of everything from now on.
+    /// Masks these from now on.
     pub(super) fn keep_secret(&mut self, secrets: impl IntoIterator<Item = String>) {
         self.secrets.extend(secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN));
     }
 
-    /// Writes down what the page shows now. Answers what could not be had, in a line each.
+    /// Captures the page. Returns what failed, one line each.
     pub(super) fn take(&mut self, page: &Page, phase: &Phase) -> Vec<String> {
         if !self.is_on || self.taken >= COUNT_MAX {
             return Vec::new();
@@ -97,7 +96,7 @@ impl Captures {
     }
 }
 
-/// Tries again while a page is being replaced by another one: what was done at a checkpoint often leads to one.
+/// Retries while a page is being replaced: a step at a checkpoint often navigates.
 pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
     loop {
         let result = had(ends.saturating_duration_since(Instant::now()));
@@ -109,7 +108,7 @@ pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, Browse
     }
 }
 
-/// What the window shows, with its fields covered, or nothing.
+/// A screenshot with covered fields, or an error.
 pub(super) fn picture(page: &Page, within: Duration) -> Result<Vec<u8>, BrowserError> {
     let ends = Instant::now() + within;
     let left = || ends.saturating_duration_since(Instant::now());
@@ -117,7 +116,7 @@ pub(super) fn picture(page: &Page, within: Duration) -> Result<Vec<u8>, BrowserE
         return Err(BrowserError::Script("fields could not be covered".to_owned()));
     }
     let bytes = page.screenshot(left());
-    // Whether or not: the page goes on with its fields as they were, if it goes on at all.
+    // In any case the page continues with its fields as they were.
     let uncovered = page.evaluate::<bool>(UNCOVER, left());
     let bytes = bytes?;
     uncovered?;

@@ -1,10 +1,10 @@
-//! The thread that has the run, while another one signs in: checkpoints in, questions out, and an end in any case.
+//! The thread of the run during a sign-in: checkpoints in, questions out, and an end in any case.
 //!
-//! Why not a timer beside the sign-in: what says the run's last message must be what gave up, or two would. So the
-//! flow is on the other thread, where it may hang, and the run is here, where nothing is waited for without a bound.
+//! Why not a timer beside the sign-in: only one thread may decide to give up and send the last message. So the flow
+//! is on the other thread, where it may hang, and the run is here, where every wait has a timeout.
 
 use super::capture::Captures;
-use super::flow::{Said, SessionFlow};
+use super::flow::{FlowMessage, SessionFlow};
 use super::run_folder::RunFolder;
 use super::watchdog::{Look, Phase, Watchdog, watchdog_limit};
 use crate::{Browser, BrowserError, Page};
@@ -15,31 +15,32 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the first page may take to open.
+/// Timeout for opening the first page.
 const PAGE_WITHIN: Duration = Duration::from_secs(15);
-/// How long a browser may take to end by itself when nothing is wrong with it, so that the session is on the disk.
+/// Timeout for a normal close, which saves the session.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// How much may be said and not yet heard. A flow waits for an answer to most of what it says.
+/// Capacity of the channel from the flow. A flow awaits an answer to most of its messages.
 const UNHEARD_MAX: usize = 16;
 
-/// How a session is established.
+/// Settings of a sign-in.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// The connector's name: its failures begin with it.
+    /// The connector's name: prefix of its error codes.
     name: String,
-    /// How long there may be no checkpoint.
+    /// Longest time without a checkpoint.
     watchdog: Duration,
-    /// Whether what pages show is written down.
+    /// Whether pages are captured.
     captures: bool,
-    /// Where files of this run are.
+    /// Folder for files of this run.
     folder: RunFolder,
 }
 
 impl SessionOptions {
-    /// As the owner set it: `PDPP_SESSION_ESTABLISH_WATCHDOG_MS`, and `PDPP_SESSION_CAPTURES` with `1`, `true` or `on`.
+    /// From the owner's settings: `PDPP_SESSION_ESTABLISH_WATCHDOG_MS`, and `PDPP_SESSION_CAPTURES` with `1`, `true`
+    /// or `on`.
     pub fn read(run: &Collect<'_>, browser: &Browser) -> Self {
         let captures = run.setting("PDPP_SESSION_CAPTURES").unwrap_or_default();
-        // A profile is two below the data root.
+        // A profile is two levels below the data root.
         let root = browser.profile().parent().and_then(Path::parent).unwrap_or_else(|| Path::new("."));
         Self {
             name: run.manifest().connector_key.clone(),
@@ -50,12 +51,12 @@ impl SessionOptions {
     }
 }
 
-/// Lets `flow` sign in, and gives the browser back with the page and what the flow found. Whatever else happens, the
+/// Runs `flow` to sign in, and returns the browser with the page and the flow's result. In every other case the
 /// browser is gone afterwards.
 ///
 /// # Errors
 ///
-/// What the flow failed with; `<name>_session_establish_timeout` when it made no progress for too long.
+/// The flow's error; `<name>_session_establish_timeout` when it made no progress for too long.
 pub fn establish<T, F>(
     run: &mut Collect<'_>,
     browser: Browser,
@@ -77,7 +78,7 @@ where
         let signing_in = start(to_run, seen, flow)?;
         watch.listen(&heard)?;
         signing_in.join().unwrap_or_else(|_| {
-            let message = "the connector's code for signing in panicked; its errors say more";
+            let message = "the connector's sign-in code panicked; see its stderr";
             Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade))
         })
     });
@@ -87,14 +88,14 @@ where
         Ok(found) => watch.checkpoint(&Phase::new("session_established")).map(|()| (browser, page, found)),
         Err(stop) => {
             watch.finish();
-            // An error means that it did not end by itself; it is gone all the same.
+            // An error means that it did not exit normally; it is gone all the same.
             drop(browser.close(CLOSE_WITHIN));
             Err(stop)
         }
     }
 }
 
-/// Why a browser ends a run.
+/// A browser error ends a run.
 impl From<BrowserError> for Stop {
     fn from(error: BrowserError) -> Self {
         Self::Failed(Failure {
@@ -106,9 +107,9 @@ impl From<BrowserError> for Stop {
     }
 }
 
-/// Starts the flow on a thread of its own. If it hangs there, the thread ends with the process.
+/// Starts the flow on its own thread. If it hangs there, the thread ends with the process.
 fn start<T, F>(
-    to_run: SyncSender<Said>,
+    to_run: SyncSender<FlowMessage>,
     (page, has_window, folder): (Page, bool, RunFolder),
     flow: F,
 ) -> Result<JoinHandle<Result<T, Stop>>, Stop>
@@ -121,7 +122,7 @@ where
     started.map_err(|error| Stop::failed(format!("no thread could be started to sign in: {error}")))
 }
 
-/// What the run's thread holds while the other one signs in.
+/// State of the run's thread during a sign-in.
 struct Watch<'w, 'r> {
     run: &'w mut Collect<'r>,
     page: &'w Page,
@@ -137,8 +138,8 @@ impl<'w, 'r> Watch<'w, 'r> {
         Self { run, page, options, captures, watchdog }
     }
 
-    /// Listens until the flow has ended, or until it must.
-    fn listen(&mut self, heard: &Receiver<Said>) -> Result<(), Stop> {
+    /// Listens until the flow ends, or must end.
+    fn listen(&mut self, heard: &Receiver<FlowMessage>) -> Result<(), Stop> {
         loop {
             let now = Instant::now();
             let wait = match self.watchdog.look(now) {
@@ -146,12 +147,12 @@ impl<'w, 'r> Watch<'w, 'r> {
                 Look::Tripped { last, idle } => return Err(self.timed_out(&last, idle)),
             };
             match heard.recv_timeout(wait) {
-                Ok(Said::Checkpoint(phase, answer)) => {
+                Ok(FlowMessage::Checkpoint(phase, answer)) => {
                     let result = self.checkpoint(&phase);
                     drop(answer.send(result.clone()));
                     result?;
                 }
-                Ok(Said::Ask(question, answer)) => {
+                Ok(FlowMessage::Ask(question, answer)) => {
                     self.watchdog.interaction_opened();
                     let reply = self.run.ask(&question);
                     self.watchdog.interaction_closed(Instant::now());
@@ -159,8 +160,8 @@ impl<'w, 'r> Watch<'w, 'r> {
                     self.captures.keep_secret(values);
                     drop(answer.send(reply));
                 }
-                Ok(Said::Note(text)) => self.run.say(text)?,
-                Ok(Said::Secrets(secrets)) => {
+                Ok(FlowMessage::Note(text)) => self.run.say(text)?,
+                Ok(FlowMessage::Secrets(secrets)) => {
                     self.captures.keep_secret(secrets.iter().cloned());
                     self.run.mask(secrets);
                 }
@@ -178,13 +179,12 @@ impl<'w, 'r> Watch<'w, 'r> {
         Ok(())
     }
 
-    /// What cannot be captured is said, and changes nothing.
+    /// A failed capture is reported, and changes nothing.
     fn capture(&mut self, phase: &Phase) -> Result<(), Stop> {
         self.captures.take(self.page, phase).into_iter().try_for_each(|missed| self.run.say(missed))
     }
 
-    /// The last look at the page before the browser ends. It has its bound, and whether it comes to anything or not
-    /// changes nothing about how the run ends.
+    /// The last capture before the browser ends. It has a timeout, and its result does not change how the run ends.
     fn finish(&mut self) {
         let last = Phase::new(&format!("ended_after_{}", self.watchdog.last.as_str()));
         drop(self.capture(&last));

@@ -1,7 +1,7 @@
-//! What a connector's own sign-in code may do: look at the page, say how far it is, ask the owner.
+//! Interface for a connector's sign-in code: page, checkpoints, questions to the owner.
 //!
-//! It is on a thread of its own, and everything that it says goes to the thread that has the run. Once that one has
-//! given up, each of these calls ends the flow.
+//! It runs on its own thread, and all its messages go to the thread of the run. Once that has given up, each of these
+//! calls ends the flow.
 
 use super::capture::{again, picture};
 use super::page_facts::PageFacts;
@@ -13,45 +13,45 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a picture for the owner may take.
+/// Timeout of a screenshot for the owner.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 const SHOW_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a flow says to the run, until it has ended.
-pub(super) enum Said {
+/// Messages of a flow to the run.
+pub(super) enum FlowMessage {
     Checkpoint(Phase, SyncSender<Result<(), Stop>>),
     Ask(Box<Question>, SyncSender<Result<Reply, Stop>>),
     Note(String),
     Secrets(Vec<String>),
 }
 
-/// The way to a session, as a connector's code sees it.
+/// A sign-in, as a connector's code sees it.
 pub struct SessionFlow {
     page: Page,
     has_window: bool,
     folder: RunFolder,
     actions: u32,
-    to_run: SyncSender<Said>,
+    to_run: SyncSender<FlowMessage>,
 }
 
 gleaner_base::debug_only!(SessionFlow, |it| has_window = it.has_window);
 
-/// The run has ended without us. Nobody reads this any more.
+/// The run has ended without the flow. Nobody reads this.
 fn given_up() -> Stop {
     Stop::failed("the run has given up on signing in")
 }
 
 impl SessionFlow {
-    pub(super) const fn new(page: Page, has_window: bool, folder: RunFolder, to_run: SyncSender<Said>) -> Self {
+    pub(super) const fn new(page: Page, has_window: bool, folder: RunFolder, to_run: SyncSender<FlowMessage>) -> Self {
         Self { page, has_window, folder, actions: 0, to_run }
     }
 
-    fn say(&self, said: Said) -> Result<(), Stop> {
+    fn say(&self, said: FlowMessage) -> Result<(), Stop> {
         self.to_run.send(said).map_err(|_| given_up())
     }
 
-    /// The same, and waits for the answer.
-    fn answer_to<T>(&self, said: impl FnOnce(SyncSender<Result<T, Stop>>) -> Said) -> Result<T, Stop> {
+    /// Sends a message, and waits for the answer.
+    fn answer_to<T>(&self, said: impl FnOnce(SyncSender<Result<T, Stop>>) -> FlowMessage) -> Result<T, Stop> {
         let (answer, answered) = sync_channel(1);
         self.say(said(answer))?;
         answered.recv().map_err(|_| given_up())?
@@ -67,44 +67,44 @@ impl SessionFlow {
         self.has_window
     }
 
-    /// Says that a phase was reached. That is what counts as progress.
+    /// Reports a reached phase. Only this counts as progress.
     ///
     /// # Errors
     ///
-    /// When the run has given up.
+    /// The run has given up.
     pub fn checkpoint(&self, phase: &str) -> Result<(), Stop> {
-        self.answer_to(|answer| Said::Checkpoint(Phase::new(phase), answer))
+        self.answer_to(|answer| FlowMessage::Checkpoint(Phase::new(phase), answer))
     }
 
-    /// Asks the owner. The time that it takes is not held against the sign-in.
+    /// Asks the owner. The time of the answer does not count as idle time.
     ///
     /// # Errors
     ///
-    /// As [`Collect::ask`](gleaner_sdk::Collect::ask), and when the run has given up.
+    /// See [`Collect::ask`](gleaner_sdk::Collect::ask); also when the run has given up.
     pub fn ask(&self, question: Question) -> Result<Reply, Stop> {
-        self.answer_to(|answer| Said::Ask(Box::new(question), answer))
+        self.answer_to(|answer| FlowMessage::Ask(Box::new(question), answer))
     }
 
-    /// Says something for whoever finds out later what went wrong.
+    /// Adds a note for debugging.
     ///
     /// # Errors
     ///
-    /// When the run has given up.
+    /// The run has given up.
     pub fn note(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.say(Said::Note(text.into()))
+        self.say(FlowMessage::Note(text.into()))
     }
 
-    /// Masks these from now on, in what is said and in captures.
+    /// Masks these from now on, in messages and captures.
     ///
     /// # Errors
     ///
-    /// When the run has given up.
+    /// The run has given up.
     pub fn mask(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), Stop> {
-        self.say(Said::Secrets(secrets.into_iter().collect()))
+        self.say(FlowMessage::Secrets(secrets.into_iter().collect()))
     }
 
-    /// Asks the owner to do something on the page, and waits until that is said to be done. The question says where
-    /// the page is and what it is called, as far as that can be had in time; without a window it names a picture.
+    /// Asks the owner to do something on the page, and waits for the confirmation. The question has the page's
+    /// address and title, if they can be read in time; without a window it names a screenshot.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl SessionFlow {
         Ok("It is open in the browser window of this connection.".to_owned())
     }
 
-    /// Where the page can be seen, in words, and the name of the picture.
+    /// Text about where the page can be seen, and the name of the screenshot.
     fn picture(&mut self) -> Result<(String, Option<String>), Stop> {
         self.actions += 1;
         let name = format!("action-{}.png", self.actions);
@@ -151,7 +151,7 @@ impl SessionFlow {
         }
     }
 
-    /// Waits a little before looking again.
+    /// Waits before the next poll.
     pub fn pause(&self, wait: Duration) {
         thread::sleep(wait);
     }

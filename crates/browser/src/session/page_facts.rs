@@ -1,34 +1,34 @@
-//! What a question to the owner says about the page: where it is, and what it is called.
+//! Address and title of a page, for a question to the owner.
 //!
-//! A renderer that hangs must not keep a question from being asked. So every read has a bound of its own, and one that
-//! takes too long is noted and left out. Both are texts from outside: short, on one line, and without what comes after
-//! a question mark in an address, which may be a secret.
+//! A hanging renderer must not block a question. So every read has its own timeout, and a slow one is noted and
+//! skipped. Both are untrusted texts: short, on one line, and without the query of the address, which may hold a
+//! secret.
 
 use crate::Page;
 use gleaner_base::outside::shortened;
 use std::time::Duration;
 
-/// How long the title is waited for. A page that works answers in a hundredth of it.
+/// Timeout of the title. A working page answers in a hundredth of it.
 pub(super) const TITLE_WITHIN: Duration = Duration::from_secs(2);
-/// How long the address is waited for. The browser itself knows it.
+/// Timeout of the address. The browser itself knows it.
 const URL_WITHIN: Duration = Duration::from_secs(2);
-/// The longest title that is shown: a line.
+/// Maximum length of a shown title: a line.
 const TITLE_CHARS_MAX: usize = 120;
 const URL_CHARS_MAX: usize = 200;
 
-/// What is known about a page.
+/// Facts about a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageFacts {
-    /// Its address without query and fragment, if the browser told.
+    /// Its address without query and fragment, if known.
     pub(super) url: Option<String>,
-    /// Its title, if it was there in time.
+    /// Its title, if it came in time.
     pub(super) title: Option<String>,
-    /// What could not be read, as a line for the run's account.
+    /// Failed reads, one line each.
     pub(super) diagnostics: Vec<String>,
 }
 
 impl PageFacts {
-    /// Reads what can be read within its bounds.
+    /// Reads the facts within their timeouts.
     pub(super) fn read(page: &Page) -> Self {
         let mut facts = Self::default();
         match page.url(URL_WITHIN) {

@@ -1,16 +1,16 @@
-//! The folder of one run for what a person may have to look at: pictures of pages, and what they were made of.
+//! Folder of one run for files that a person may look at: screenshots and documents.
 //!
-//! It is below the data root, for its owner alone, and made when the first file is. Names come from inside and are
-//! held to letters, digits, `_` and `-` all the same: a run's name is the runtime's, and not ours.
+//! It is below the data root, private, and created with its first file. Names are limited to letters, digits, `_` and
+//! `-`: a run's id is chosen by the runtime.
 
 use gleaner_base::private;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Longer names are cut: file systems take 255 bytes.
+/// Maximum length of a name: file systems allow 255 bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Where the files of a run are.
+/// Folder of a run's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunFolder {
     path: PathBuf,
@@ -22,11 +22,11 @@ impl RunFolder {
         Self { path: data_root.join("runs").join(plain(run_id)) }
     }
 
-    /// Writes a file that only its owner may read. One that is there already is left alone.
+    /// Writes a private file. An existing one is not overwritten.
     ///
     /// # Errors
     ///
-    /// When it cannot be written, or something is there.
+    /// It cannot be written, or it exists.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folders(&self.path)?;
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));

@@ -1,32 +1,31 @@
-//! Whether signing in still makes progress. Pure: the time is an argument.
+//! Watchdog of a sign-in. Pure: the time is an argument.
 //!
-//! Why progress and not a bound on the whole: a sign-in with a code and a challenge takes minutes and is fine, and one
-//! that hangs on its first page is not, however little time has passed. So what is bounded is the time between two
-//! checkpoints. While the owner is being asked, nothing is counted: people take as long as they take. Never ends
-//! anything itself; it says when somebody should.
+//! Why progress and not a total timeout: a sign-in with a code and a challenge may take minutes, and one that hangs
+//! on its first page should end soon. So the time between two checkpoints is limited. It does not count while the
+//! owner is asked. The watchdog ends nothing itself; it reports when the caller should.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing may happen. Real sign-ins have no gap of more than some seconds between two checkpoints; a slow
-/// line and a busy machine have room ten times over.
+/// Default limit without a checkpoint. Real sign-ins have some seconds between two checkpoints; this allows ten times
+/// more for a slow line and a busy machine.
 pub(super) const WATCHDOG_DEFAULT: Duration = Duration::from_secs(120);
 
-/// The longest name of a phase. It is part of a file's name.
+/// Maximum length of a phase name. It is part of a file name.
 const PHASE_BYTES_MAX: usize = 48;
 
-/// How long nothing may happen, as the owner says it in milliseconds (`PDPP_SESSION_ESTABLISH_WATCHDOG_MS`). What is
-/// no whole number above zero says nothing: a typing error must not take the bound away.
+/// The owner's limit in milliseconds (`PDPP_SESSION_ESTABLISH_WATCHDOG_MS`). Anything but a whole number above zero
+/// is ignored: a typing error must not remove the limit.
 pub(super) fn watchdog_limit(setting: Option<&str>) -> Duration {
     let told = setting.and_then(|text| text.trim().parse::<u64>().ok()).filter(|&ms| ms > 0);
     told.map_or(WATCHDOG_DEFAULT, Duration::from_millis)
 }
 
-/// The name of a phase: lower case, digits and `_`, so that it may stand in a file's name.
+/// The name of a phase: lower case, digits and `_`, valid in a file name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Phase(String);
 
 impl Phase {
-    /// The name, with `_` for everything that it may not have.
+    /// The name, with `_` for invalid characters.
     pub(super) fn new(label: &str) -> Self {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
         let name = label.chars().take(PHASE_BYTES_MAX).map(plain).collect::<String>();
@@ -39,19 +38,19 @@ impl Phase {
     }
 }
 
-/// What a look says.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// All is well. Look again then; `None` while the owner is asked: only an answer changes anything.
+    /// Progress is fine. Check again at `again`; `None` while the owner is asked: only an answer changes anything.
     Fine {
-        /// The next look.
+        /// Time of the next check.
         again: Option<Instant>,
     },
-    /// Nothing happened for too long since this.
+    /// No progress for too long.
     Tripped {
-        /// What was reached last.
+        /// The last phase.
         last: Phase,
-        /// How long ago.
+        /// Time since then.
         idle: Duration,
     },
 }
@@ -60,42 +59,42 @@ pub(super) enum Look {
 #[derive(Clone, Debug)]
 pub(super) struct Watchdog {
     limit: Duration,
-    /// What was reached last.
+    /// The last phase.
     pub(super) last: Phase,
-    /// From when on idle time counts: the last checkpoint, or the last answer of the owner if that is later.
+    /// Start of the idle time: the last checkpoint, or the owner's last answer if that is later.
     since: Instant,
     is_asking: bool,
 }
 
 impl Watchdog {
-    /// Begins with a first checkpoint.
+    /// Starts with a first checkpoint.
     pub(super) const fn new(limit: Duration, phase: Phase, now: Instant) -> Self {
         Self { limit, last: phase, since: now, is_asking: false }
     }
 
-    /// Something was reached.
+    /// A phase was reached.
     pub(super) fn checkpoint(&mut self, phase: Phase, now: Instant) {
         self.last = phase;
         self.since = now;
     }
 
-    /// We took time ourselves, to write down what is seen. It is not held against the sign-in.
+    /// Restarts the idle time after our own captures, which do not count.
     pub(super) const fn rearm(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// The owner is asked.
+    /// A question to the owner is open.
     pub(super) const fn interaction_opened(&mut self) {
         self.is_asking = true;
     }
 
-    /// The owner has answered, or not: from now on idle time counts again, from zero.
+    /// The question is closed: idle time counts again, from zero.
     pub(super) const fn interaction_closed(&mut self, now: Instant) {
         self.is_asking = false;
         self.since = now;
     }
 
-    /// Whether it goes on.
+    /// Checks the progress.
     pub(super) fn look(&self, now: Instant) -> Look {
         if self.is_asking {
             return Look::Fine { again: None };

@@ -14,7 +14,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) struct Site {
     server: Server,
-    /// What it was asked, as `METHOD PATH cookies`.
+    /// Its requests, as `METHOD PATH cookies`.
     asked: Arc<Mutex<Vec<String>>>,
 }
 

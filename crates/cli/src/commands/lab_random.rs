@@ -68,7 +68,7 @@ struct Run<'a> {
 
 fn print_law(out: &mut Output, law: LawName, family: u64, runs: &[&Run<'_>]) -> io::Result<()> {
     let figures: Vec<&Figures> = runs.iter().map(|run| &run.figures).collect();
-    let Some(sum) = Summary::of(&figures) else { return Ok(()) };
+    let Some(sum) = Summary::from_runs(&figures) else { return Ok(()) };
     let title = format!("{}: {} runs of random scenarios, seed {family}", law.as_str(), sum.runs);
     out.line(&out.paint(Tone::Strong, &title))?;
     out.line(&format!(
@@ -102,8 +102,9 @@ fn first_kind(run: &Run<'_>) -> Option<LimitKind> {
 }
 
 fn print_spread(out: &mut Output, name: &str, figures: &[&Figures]) -> io::Result<()> {
-    let spread =
-        |better: Better, value: fn(&Figures) -> f64| Spread::of(figures.iter().map(|f| value(f)).collect(), better);
+    let spread = |better: Better, value: fn(&Figures) -> f64| {
+        Spread::from_values(figures.iter().map(|f| value(f)).collect(), better)
+    };
     let (Some(goodput), Some(violations), Some(score), Some(bans)) = (
         spread(Better::High, |f| f.goodput),
         spread(Better::Low, |f| f.violation_ratio),

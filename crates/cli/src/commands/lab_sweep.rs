@@ -51,7 +51,8 @@ pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<
             plan.jobs.iter().zip(&figures).filter(|(job, f)| !f.missed(&plan.scenarios[job.scenario]).is_empty());
         let swept = Swept { number: sweep.number, tuning: sweep.tunings[index / each], missed: missed.count() };
         let runs: Vec<&Figures> = figures.iter().collect();
-        let line = Summary::of(&runs).map(|sum| if args.json { swept.json(&sum) } else { swept.line(out, &sum) });
+        let line =
+            Summary::from_runs(&runs).map(|sum| if args.json { swept.json(&sum) } else { swept.line(out, &sum) });
         figures.clear();
         line.map_or(Ok(()), |line| out.line(&line))
     })

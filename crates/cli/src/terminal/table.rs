@@ -67,7 +67,7 @@ pub(crate) fn summary(out: &mut Output, laws: &[LawName], figures: &[Figures]) -
     out.line(&out.paint(Tone::Quiet, head))?;
     for &law in laws {
         let runs: Vec<&Figures> = figures.iter().filter(|f| f.law == law).collect();
-        let Some(sum) = Summary::of(&runs) else { continue };
+        let Some(sum) = Summary::from_runs(&runs) else { continue };
         out.line(&summary_line(out, law, &sum))?;
     }
     out.line("")

@@ -9,6 +9,7 @@
 
 mod exists;
 mod named;
+mod words;
 
 use exists::Exists;
 use named::Named;

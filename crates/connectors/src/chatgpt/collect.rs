@@ -6,7 +6,7 @@ use super::session::{self, SignInAs};
 use gleaner_browser::session::{SessionOptions, establish};
 use gleaner_browser::{Browser, BrowserRequest, acquire_isolated_browser};
 use gleaner_sdk::protocol::SkipResult;
-use gleaner_sdk::{Collect, Connector, Cursor, Habits, Stop};
+use gleaner_sdk::{Collect, Connector, Cursor, SenderSettings, Stop};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ const CEILING: Duration = Duration::from_millis(250);
 /// Noise against marching in step. Never a floor: the pace is found, and this only moves a request within it.
 const LAUNCH_JITTER: Duration = Duration::from_millis(150);
 /// One at a time, as a person; and a refusal is a mark on the owner's account.
-const HABITS: Habits = Habits { ceiling: CEILING, launch_jitter: LAUNCH_JITTER, max_concurrency: 1, is_careful: true };
+const SENDER_SETTINGS: SenderSettings =
+    SenderSettings { ceiling: CEILING, launch_jitter: LAUNCH_JITTER, max_concurrency: 1, conservative: true };
 /// Conversations in a slice. A slice costs a sync, which is nothing beside a request of this service; and the pace that
 /// was found rides on it, so that a run that is killed right after a refusal does not forget it.
 const SLICE: usize = 1;
@@ -36,7 +37,7 @@ impl Connector for ChatGpt {
         let flow_service = service.clone();
         let (browser, page, token) =
             establish(run, browser, &options, move |flow| session::ensure(flow, &flow_service, known))?;
-        let way = run.external_sender(HABITS)?;
+        let way = run.external_sender(SENDER_SETTINGS)?;
         let wants_details = run.scope("messages").is_some();
         let api = Api::new(&browser, page, way, service, token, wants_details);
         let collected = run.lane("conversations", "messages").concurrency(1).slice_of(SLICE).collect_from(&api);

@@ -50,7 +50,7 @@ static REPORT: LazyLock<Option<Report>> = LazyLock::new(|| {
     let scenarios = builtin::all().ok()?;
     let measured = |law| scenarios.iter().map(move |scenario| score::measure(scenario, law, SEED)).collect::<Vec<_>>();
     let (ours, usual) = (measured(LawName::Gleaner), measured(USUAL));
-    let sum = |figures: &[Figures]| Summary::of(&figures.iter().collect::<Vec<_>>());
+    let sum = |figures: &[Figures]| Summary::from_runs(&figures.iter().collect::<Vec<_>>());
     let (sum_ours, sum_usual) = (sum(&ours)?, sum(&usual)?);
     let runs = scenarios.into_iter().zip(ours).map(|(scenario, figures)| Run { scenario, figures });
     Some(Report { runs: runs.collect(), ours: sum_ours, usual: sum_usual })

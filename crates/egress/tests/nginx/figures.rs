@@ -1,4 +1,4 @@
-//! What a run against nginx is worth, from nginx's own log.
+//! Figures of a run against nginx, from nginx's own log.
 
 use crate::server::RATE_PER_S;
 
@@ -9,7 +9,7 @@ const WARM_UP: usize = 300;
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) name: String,
-    /// What the callers got.
+    /// Answers that the callers received.
     pub(crate) answered: usize,
     pub(crate) accepted: usize,
     pub(crate) rejected: usize,

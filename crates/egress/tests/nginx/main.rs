@@ -88,7 +88,7 @@ async fn through_sidecar(memory: &Path, url: String) -> usize {
     answered
 }
 
-/// What most programs do: send, and after a refusal wait anything up to 1, 2, 4, ... s.
+/// The method of most programs: send, and after a refusal wait anything up to 1, 2, 4, ... s.
 async fn with_backoff(url: String) -> usize {
     let client = plain_client();
     work(move || {

@@ -1,5 +1,5 @@
 //! A real nginx on loopback, with one server and one zone of `limit_req` per run, so that no run inherits
-//! the bucket of another. What it let through and refused is read from its own log.
+//! the bucket of another. Accepted and refused requests are read from its own log.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const RATE_PER_S: u32 = 20;
 const BURST: u32 = 5;
 
-/// What nginx does with what is too fast.
+/// Treatment of excess requests by nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Answers 429 at once.

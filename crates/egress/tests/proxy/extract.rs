@@ -1,4 +1,4 @@
-//! Who is let in, and how long one may take to say what one wants.
+//! Accepted requests, and the time limit for a request's head.
 
 use crate::support::{TestSidecar, TestUpstream, raw};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What passes: everything that is meant for the other end, as it is, and nothing else.
+//! Passing: everything meant for the other end, unchanged, and nothing else.
 
 use crate::support::{TestBody, TestSidecar, TestUpstream, answer, ask, body, caller, http2_caller, raw, read, send};
 use bytes::Bytes;

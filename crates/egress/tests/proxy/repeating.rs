@@ -1,4 +1,4 @@
-//! What is repeated inside: what does nothing twice, and only while its body is kept.
+//! Retries inside the sidecar: only safe ones, and only while the body is kept.
 
 use crate::support::{TestSidecar, TestUpstream, answer, ask, body, caller, no_answer, send};
 use gleaner_http::Status;

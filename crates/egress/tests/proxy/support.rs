@@ -43,7 +43,7 @@ pub(crate) fn no_answer() -> TestAnswer {
     Err(io::Error::other("ended on purpose"))
 }
 
-/// What an upstream saw of a request.
+/// A request as the upstream saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: Method,

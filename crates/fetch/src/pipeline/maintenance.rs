@@ -1,21 +1,20 @@
-//! Everything beside requests: the progress is told, memory that a site does not need is freed, and what was learned is
-//! written down at the end.
+//! Work beside requests: publishes progress, frees memory of idle sites, and saves learned rates at the end.
 
 use super::Pipeline;
 use super::rules::Rules;
 use crate::FetchError;
 use crate::frontier::SiteId;
-use crate::progress::Told;
+use crate::progress::PipelineEvent;
 use crate::wire::Wire;
 use std::time::Duration;
 
-/// Memory for the rules of hosts that have nothing to do; a host beyond it is asked again.
+/// Memory for robots.txt rules of idle hosts; beyond it they are fetched again.
 const RULES_KEPT_BYTES: usize = 16 * 1024 * 1024;
-/// How often the progress is told.
+/// Interval of progress events.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 
 impl<W: Wire> Pipeline<W> {
-    /// Lets go of what a site without work does not need.
+    /// Frees what a site without work does not need.
     pub(super) fn tidy(&mut self, id: SiteId) {
         if !self.frontier.is_idle(id) {
             return;
@@ -30,7 +29,7 @@ impl<W: Wire> Pipeline<W> {
         }
     }
 
-    /// Tells how it goes, if it is time to.
+    /// Publishes the progress, if it is due.
     pub(super) fn tell_progress(&mut self) {
         let now = self.now();
         if now < self.next_tick {
@@ -42,11 +41,11 @@ impl<W: Wire> Pipeline<W> {
         self.progress.hosts = self.keys.len();
         self.progress.under_way = self.tasks.len();
         self.progress.all_found = self.all_found;
-        // Somebody is slow: then the next one will do.
-        let _nobody = self.parts.told.try_send(Told::Progress(self.progress));
+        // The receiver is slow: the next event will do.
+        let _nobody = self.parts.told.try_send(PipelineEvent::Progress(self.progress));
     }
 
-    /// Writes down what was learned of all hosts.
+    /// Saves the learned rates of all hosts.
     pub(super) async fn save_hosts(&self) -> Result<(), FetchError> {
         let domains = self.parts.shared.domains.clone();
         let saving = tokio::task::spawn_blocking(move || domains.save());

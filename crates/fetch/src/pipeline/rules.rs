@@ -1,4 +1,4 @@
-//! What hosts let us fetch, and what becomes of the URLs of a host from which nothing is fetched.
+//! robots.txt rules of sites, and giving up a site.
 
 use super::{Pipeline, Work};
 use crate::FetchError;
@@ -11,10 +11,10 @@ use crate::wire::Wire;
 use gleaner_http::governor::Time;
 use std::time::Duration;
 
-/// How long the rules of a host are good for (RFC 9309).
+/// Lifetime of a host's rules (RFC 9309).
 const RULES_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// What is known of the rules of a site.
+/// State of the rules of a site.
 #[derive(Debug)]
 pub(super) enum Rules {
     Unknown,
@@ -23,12 +23,12 @@ pub(super) enum Rules {
         robots: Robots,
         until: Time,
     },
-    /// Then nothing is fetched.
+    /// Nothing is fetched from the site.
     Unreachable(String),
 }
 
 impl<W: Wire> Pipeline<W> {
-    /// Whether pages may be fetched from a site. If its rules are not known, they are asked for first.
+    /// Whether pages may be fetched from a site. Fetches its rules first if they are unknown.
     pub(super) async fn has_rules(&mut self, id: SiteId, now: Time) -> Result<bool, FetchError> {
         let site = &mut self.sites[id as usize];
         match &site.rules {
@@ -42,9 +42,9 @@ impl<W: Wire> Pipeline<W> {
             Rules::Known { robots, .. } => self.rules_bytes = self.rules_bytes.saturating_sub(robots.size()),
             Rules::Unknown | Rules::Asked => {}
         }
-        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::of);
+        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::from_url);
         let Some(Ok(target)) = target else {
-            self.give_up(id, "its host is no name that a host can have").await?;
+            self.give_up(id, "its host name is invalid").await?;
             return Ok(false);
         };
         site.rules = Rules::Asked;
@@ -66,20 +66,20 @@ impl<W: Wire> Pipeline<W> {
         self.frontier.release(of, now);
     }
 
-    /// A job cannot succeed. For a robots.txt it means that nothing is fetched from its site.
+    /// A job failed for good. For a robots.txt this means that nothing is fetched from its site.
     pub(super) async fn fail(&mut self, job: &Job, status: Option<u16>, error: String) -> Result<(), FetchError> {
         let Some(of) = job.rules_of else {
             self.tell(job.failed(status, error)).await;
             return Ok(());
         };
-        self.sites[of as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {error}"));
-        // Whatever waits there is told so when its turn comes, which is now.
+        self.sites[of as usize].rules = Rules::Unreachable(format!("robots.txt cannot be fetched: {error}"));
+        // Its waiting work fails when its turn comes, which is now.
         let now = self.now();
         self.frontier.release(of, now);
         Ok(())
     }
 
-    /// Nothing more is fetched from a site in this pass.
+    /// Gives up a site for this pass.
     pub(super) async fn give_up(&mut self, id: SiteId, why: &str) -> Result<(), FetchError> {
         let now = self.now();
         self.frontier.release(id, now);
@@ -89,9 +89,9 @@ impl<W: Wire> Pipeline<W> {
             }
             match work {
                 Work::Again(job) if job.rules_of == Some(id) => {
-                    self.sites[id as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {why}"));
+                    self.sites[id as usize].rules = Rules::Unreachable(format!("robots.txt cannot be fetched: {why}"));
                 }
-                // Boxed: an errand of another site is given up in its turn.
+                // Boxed: recursion for the errand of another site.
                 Work::Again(job) => Box::pin(self.fail(&job, None, why.to_owned())).await?,
                 Work::Fresh { at, .. } => {
                     let listed = self.listed_at(at).map_err(FetchError::List)?;

@@ -1,4 +1,4 @@
-//! What bad hosts cost the good ones: nothing that shows.
+//! Bad hosts cost the good ones nothing noticeable.
 
 use crate::support::{Host, Reply, answer, settings, told};
 use gleaner_fetch::Stop;
@@ -16,7 +16,7 @@ fn size() -> (u8, usize) {
     if is_full_size() { (50, 200) } else { (10, 40) }
 }
 
-/// What is left for the healthy ones. A small run lasts seconds, in which a stall of the machine may hit one of the
+/// The share left for healthy hosts. A small run lasts seconds, in which a stall of the machine may hit one of the
 /// two fetches; a bad host that held a worker would leave far less.
 fn least() -> f64 {
     if is_full_size() { 0.95 } else { 0.85 }
@@ -125,7 +125,7 @@ async fn bad_hosts_cost_the_healthy_ones_at_most_a_twentieth() {
     drop(gone);
     assert!(bad_urls.iter().any(|url| url.contains(&dead.to_string())));
     bad_urls.sort_unstable();
-    // At the same time: whatever else this machine does, it does to both. Whoever ends first removes no files yet, since
+    // At the same time: whatever else this machine does, it does to both. The process that ends first removes no files yet, since
     // both listen on one thread.
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (alone, together) = tokio::join!(rate(one.path(), &ones, &[]), rate(other.path(), &others, &bad_urls));

@@ -58,7 +58,7 @@ async fn a_list_is_read_once_whatever_is_in_it() {
     ];
     let (lines, summary) = fetched(&urls, settings(folder.path())).await;
     assert_eq!((summary.fetched, summary.failed, lines.len()), (2, 2, 4), "{lines:?}");
-    assert_eq!(line(&lines, "nonsense").error.as_deref(), Some("it is no URL"));
+    assert_eq!(line(&lines, "nonsense").error.as_deref(), Some("it is not a URL"));
     assert_eq!(host.received().iter().filter(|request| request.path == "/1").count(), 1);
     let results = fs::read_to_string(folder.path().join("out/results.jsonl")).unwrap();
     assert!(results.lines().count() == 4 && !results.contains("secret"), "{results}");
@@ -145,7 +145,7 @@ async fn a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_run_too() 
     assert_eq!((summary.failed, summary.is_complete, host.received().len()), (1, true, 1));
     let (lines, summary) = fetched(&[host.url("/1")], impatient()).await;
     assert_eq!((summary.failed, host.received().len()), (1, 1), "nothing was sent");
-    assert!(lines[0].error.as_ref().unwrap().contains("stay away"), "{lines:?}");
+    assert!(lines[0].error.as_ref().unwrap().contains("is rate-limited for"), "{lines:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a host received.
+/// Requests that a host received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received {
     pub(crate) path: String,
@@ -22,7 +22,7 @@ pub(crate) struct Received {
     pub(crate) user_agent: Option<String>,
 }
 
-/// What a host does.
+/// Behavior of a host.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Whole(Vec<u8>),

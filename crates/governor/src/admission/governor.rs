@@ -1,8 +1,8 @@
-//! The governor of one key: the one place that says whether a request may be sent, and when.
+//! The governor of one key decides whether a request may be sent, and when.
 //!
-//! Around the state that every key has (`state.rs`) it puts what only a single key has room for: a name, quota
-//! headers, the budget of a run, and evidence of what the circuit did. It returns absolute times and cannot sleep,
-//! so a wait cannot be paid twice; whoever drives it sleeps once.
+//! It adds to the state that every key has (`state.rs`) the parts that a registry has no room for: a name, quota
+//! headers, the run budget and circuit transitions. It returns absolute times and cannot sleep, so no wait is added
+//! to another: the caller sleeps once.
 
 mod remember;
 mod show;
@@ -24,11 +24,10 @@ use std::time::Duration;
 
 /// Adaptive, fastest-safe pacing for one key: a provider and a credential.
 ///
-/// Methods come in four kinds: [`poll_admit`](Self::poll_admit) asks;
-/// [`on_outcome`](Self::on_outcome), [`cancel`](Self::cancel) and [`abandon`](Self::abandon) tell what became of a
-/// permit, each of which must be given back by one of them; [`snapshot`](Self::snapshot) and
-/// [`next_transition`](Self::next_transition) show; [`learned`](Self::learned) and [`restore`](Self::restore)
-/// remember.
+/// There are four groups of methods: [`poll_admit`](Self::poll_admit) asks for a permit;
+/// [`on_outcome`](Self::on_outcome), [`cancel`](Self::cancel) and [`abandon`](Self::abandon) give a permit back, and
+/// each permit needs one of them; [`snapshot`](Self::snapshot) and [`next_transition`](Self::next_transition) show
+/// the state; [`learned`](Self::learned) and [`restore`](Self::restore) save and load it.
 ///
 /// ```
 /// use gleaner_governor::{Admission, Governor, Jitter, Outcome, Time};
@@ -46,11 +45,11 @@ pub struct Governor {
     name: Box<str>,
     rules: Rules,
     state: KeyState,
-    /// Most providers tell nothing, and for them nothing is kept.
+    /// `None` until a quota header arrives: most providers send none.
     quotas: Option<Box<QuotaBook>>,
     run_budget: RunBudget,
     last_backoff: Option<LastBackoff>,
-    /// Circuit transitions that nobody has asked for yet; a third before that replaces the second.
+    /// Circuit transitions not yet read; a third one replaces the second.
     transitions: [Option<CircuitTransition>; 2],
 }
 
@@ -99,16 +98,16 @@ impl Governor {
         admission
     }
 
-    /// Tells that an admitted request left later than it was admitted: at `at` at the latest. The owner's
-    /// ceiling counts from then. What is said of the future counts as now.
+    /// Reports that an admitted request left later than it was admitted: at `at` at the latest. The ceiling counts
+    /// from then. An `at` in the future counts as `now`.
     pub fn on_launch(&mut self, _permit: &Permit, at: Time, now: Time) {
         if let Pace::Law(pace) = &mut self.state.pace {
             pace.pacing.on_launch(at.min(now));
         }
     }
 
-    /// Tells what became of an admitted request, `attempt` counted from 0, and what to do next.
-    /// `jitter` are random bits for the pause before a retry.
+    /// Reports the outcome of an admitted request and returns what to do next. `attempt` counts from 0; `jitter` are
+    /// random bits for the backoff before a retry.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by its outcome")]
     pub fn on_outcome(&mut self, permit: Permit, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
         if !outcome.quotas.as_slice().is_empty() {
@@ -134,15 +133,15 @@ impl Governor {
         }
     }
 
-    /// Takes back a request that was admitted and never sent: it owes nothing.
+    /// Takes back a request that was admitted and never sent. It counts against no limit.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by cancelling it")]
     pub fn cancel(&mut self, permit: Permit) {
         self.run_budget.on_cancel();
         self.state.cancel(&self.rules, &permit);
     }
 
-    /// Tells that a request was sent and that nobody waited for its answer. Its place in the lane is
-    /// free again. The provider has counted it, so pacing, window and run budget keep it.
+    /// Reports that a request was sent and its caller stopped waiting. Its in-flight slot is free again. The provider
+    /// has counted the request, so pacing, window and run budget count it too.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by abandoning it")]
     pub fn abandon(&mut self, permit: Permit) {
         self.state.abandon(&permit);

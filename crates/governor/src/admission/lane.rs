@@ -1,14 +1,12 @@
-//! How many requests may be in flight at once, lowered only when the evidence points to such a limit.
+//! The limit on requests in flight (the lane). It is lowered only when refusals depend on the number in flight.
 //!
-//! Why not AIMD on every throttle: most throttles come from a rate limit, and cutting concurrency
-//! for them costs throughput without curing anything; a limiter that samples near a hard rate limit
-//! collapses (D2, Netflix #72). What tells the two apart is the company a request was sent in. A
-//! provider that allows L at once refuses at `k >= L` others in flight and accepts at `k < L`,
-//! always; a rate limit refuses at any `k`. So the lane looks for a `k` that separates refusals
-//! from acceptances through two bursts, and does nothing as long as there is none.
+//! Why not AIMD on every throttle: most throttles come from a rate limit, and lower concurrency costs throughput
+//! without curing them; a limiter that samples near a hard rate limit collapses (D2, Netflix #72). The number of
+//! other requests in flight, `k`, tells the two limits apart. A provider that allows L at once always refuses at
+//! `k >= L` and accepts at `k < L`; a rate limit refuses at any `k`. So the lane looks for a `k` that separates refusals
+//! from acceptances through two bursts, and does nothing until it finds one.
 //!
-//! It never waits and never changes the pace. With one request at a time there is nothing to
-//! separate, and the lane is inert.
+//! The lane never waits and never changes the pace. With a limit of one request in flight it does nothing.
 
 use crate::law::tuning::Tuning;
 
@@ -21,23 +19,23 @@ pub(crate) struct Lane {
     max: u16,
     limit: u16,
     in_flight: u16,
-    /// The lowest `k` refused so far in this line of evidence: what the limit would be.
+    /// The lowest refused `k` in the current evidence: the limit it points to.
     refused_min: u16,
-    /// The highest `k` accepted in it.
+    /// The highest accepted `k` in the current evidence.
     accepted_max: u16,
     /// Answers since the last burst began; up to `max - 1` of them may still belong to it.
     answers: u16,
-    /// Accepted at a full lane, in a row.
+    /// Successes in a row that were sent at the full limit.
     quiet: u16,
     patience: u16,
     /// The limit of the last cut; 0 before the first.
     cut_to: u16,
-    /// Bursts in this line of evidence.
+    /// Bursts in the current evidence.
     bursts: u8,
 }
 
 impl Lane {
-    /// A lane that starts wide open; `max_concurrency` 0 is read as 1.
+    /// A lane at its maximum; `max_concurrency` 0 is read as 1.
     pub(crate) fn new(max_concurrency: u16, tuning: &Tuning) -> Self {
         let max = max_concurrency.max(1);
         Self {
@@ -54,7 +52,7 @@ impl Lane {
         }
     }
 
-    /// Whether one more may be in flight.
+    /// Whether one more request may be in flight.
     pub(crate) const fn admits(&self) -> bool {
         self.in_flight < self.limit
     }
@@ -66,17 +64,17 @@ impl Lane {
         others
     }
 
-    /// One request less in flight: answered, failed or cancelled.
+    /// A request is no longer in flight: answered, failed or cancelled.
     pub(crate) const fn on_done(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// So many requests were never answered.
+    /// Gives up `lost` requests that were never answered.
     pub(crate) const fn on_lost(&mut self, lost: u16) {
         self.in_flight = self.in_flight.saturating_sub(lost);
     }
 
-    /// A request that was sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
+    /// A request sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
     #[inline]
     pub(crate) fn on_accepted(&mut self, k: u16, tuning: &Tuning, may_widen: impl FnOnce() -> bool) {
         if self.max == 1 {
@@ -92,12 +90,12 @@ impl Lane {
         }
     }
 
-    /// Whether all may be in flight that the owner allows.
+    /// Whether the limit is at the owner's maximum.
     pub(crate) const fn is_wide(&self) -> bool {
         self.limit == self.max
     }
 
-    /// Takes over how many are in flight, after so many accepted requests beside `k` others at most.
+    /// Continues with `in_flight` requests after `accepted` successes, each beside at most `k` others.
     pub(crate) fn resume(&mut self, in_flight: u16, accepted: u16, k: u16) {
         self.in_flight = in_flight;
         if self.max > 1 {
@@ -106,9 +104,8 @@ impl Lane {
         }
     }
 
-    /// A request that was sent beside `k` others was throttled. To be called for every refusal, not
-    /// once per burst: within a burst the lowest `k` is the telling one. True when a limit that was
-    /// found before explains it.
+    /// A request sent beside `k` others was throttled. Call it for every refusal, not once per burst: the lowest `k`
+    /// of a burst matters. True when the known limit explains the refusal.
     pub(crate) fn on_refused(&mut self, k: u16, tuning: &Tuning) -> bool {
         if self.max == 1 {
             return false;
@@ -119,12 +116,12 @@ impl Lane {
         self.refused_min = self.refused_min.min(k);
         let is_known = self.cut_to > 0 && k >= self.cut_to;
         if is_known && self.limit > self.cut_to {
-            // One more was tried and was one too many: no second burst is needed to know that.
+            // The one request above the known limit was refused: that confirms the limit without a second burst.
             self.refused_min = self.cut_to;
             self.narrow(tuning);
             return true;
         }
-        // A request refused alone (`k` = 0) always ends up here: no limit on company explains it.
+        // A request refused alone (`k` = 0) always ends up here: no in-flight limit explains it.
         if self.accepted_max >= self.refused_min {
             self.start_evidence(k);
             return is_known;
@@ -146,14 +143,14 @@ impl Lane {
         self.limit
     }
 
-    /// Nothing separates what was refused from what was accepted: begin with this refusal.
+    /// No `k` separates refusals from acceptances: restart the evidence with this refusal.
     const fn start_evidence(&mut self, k: u16) {
         self.refused_min = k;
         self.accepted_max = 0;
         self.bursts = 1;
     }
 
-    /// With `refused_min` others it was too many, so that many in all are not.
+    /// `refused_min` others were too many, so `refused_min` in total are allowed.
     fn narrow(&mut self, tuning: &Tuning) {
         self.limit = self.refused_min;
         let is_known = self.limit == self.cut_to;
@@ -167,8 +164,8 @@ impl Lane {
         self.quiet = 0;
     }
 
-    /// Acceptances before the next step. Beyond the last cut every one of them speaks against that
-    /// limit, so the short row is enough; at the limit they say nothing about one more.
+    /// Successes needed before the limit is raised. Above the last cut each success contradicts that limit, so a
+    /// short row is enough; at the limit a success does not show that one more would pass.
     const fn row(&self, tuning: &Tuning) -> u16 {
         if self.limit > self.cut_to { tuning.lane_patience } else { self.patience }
     }

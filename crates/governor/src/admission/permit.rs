@@ -1,63 +1,63 @@
-//! What goes in and out of an admission: permits, answers, advice; and which permits were lost.
+//! Types of admission: permits, answers, advice; and the expiry of lost permits.
 
 use crate::reasons::{Deferral, PressureReason};
 use crate::time::{SECOND, Time};
 use std::time::Duration;
 
-/// Leave to send one request now. It must be answered: with its outcome, by cancelling it when the request was
-/// never sent, or by abandoning it when it was sent and nobody waited for the answer. One that is lost is given up
-/// after [`PERMIT_LIFE`].
+/// Permission to send one request now. Give it back: with the outcome, by cancelling it when the request was never
+/// sent, or by abandoning it when the request was sent and nobody waits for the answer. A lost permit expires after
+/// [`PERMIT_LIFE`].
 #[must_use = "an admitted request must be answered, with its outcome or by cancelling it"]
 #[derive(Debug)]
 pub struct Permit {
     pub(crate) sent_at: Time,
-    /// Its number among the sends of the key, wrapping.
+    /// Sequence number among the sends of the key, wrapping.
     pub(crate) seq: u32,
-    /// The generation of the circuit that it was sent under.
+    /// Circuit generation at the time of the send.
     pub(crate) generation: u16,
-    /// Others in flight when this was sent.
+    /// Other requests in flight when this was sent.
     pub(crate) others: u16,
-    /// It tries whether the provider is open again.
+    /// A trial: it tests whether the provider accepts requests again.
     pub(crate) trial: bool,
     /// It tests a shorter window.
     pub(crate) early: bool,
 }
 
-/// The answer to "may I send?".
+/// The answer to a request for a permit.
 #[derive(Debug)]
 pub enum Admission {
-    /// Now.
+    /// Send now.
     Send(Permit),
-    /// Not before this time, which is later than now. Ask again then.
+    /// Wait until this time, which is later than now, then ask again.
     WaitUntil(Time),
-    /// Not before one of the requests in flight is answered. Ask again then, and after [`PERMIT_LIFE`] in any case:
-    /// permits that were lost have been given up twice that time after they were handed out.
+    /// Wait for the outcome of a request in flight, then ask again. Ask again after [`PERMIT_LIFE`] in any case: a
+    /// lost permit expires at most twice that time after it was given.
     WaitForOutcome,
-    /// Not in this run, or not soon enough to wait.
+    /// Do not send in this run, or the wait is too long.
     Defer(Deferral),
 }
 
-/// What to do with a request after its outcome.
+/// Next step for a request after its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The answer is final, good or bad.
     Done,
-    /// Try again, not before this time. The retry asks for admission like everything else.
+    /// Retry, not before this time. The retry needs a new permit.
     RetryAt(Time),
-    /// Stop by our own budget; nothing here blames the provider.
+    /// Stop because of our own budget; the provider is not at fault.
     Defer(Deferral),
-    /// The provider pushes back and the attempts are used up: what may arm a cooldown.
+    /// The provider rate-limited us and the attempts are used up: may start a cooldown.
     Pressure {
-        /// Why.
+        /// The provider's signal.
         reason: PressureReason,
-        /// Before when it is pointless to try again.
+        /// The earliest time at which a retry makes sense.
         not_before: Option<Time>,
     },
 }
 
-/// A permit that was not answered for so long counts as lost. Two hours: twice the longest attempt of our own
-/// drivers, which is a body that the proxy streams for an hour. They give back what they drop; this is for
-/// everybody else.
+/// A permit that was not given back for this long counts as lost. Two hours: twice the longest attempt of our own
+/// drivers, a body that the proxy streams for an hour. Our drivers give back dropped permits; the expiry is for all
+/// other callers.
 pub const PERMIT_LIFE: Duration = Duration::from_secs(2 * 3600);
 const LIFE: u64 = 2 * 3600 * SECOND;
 
@@ -67,8 +67,8 @@ pub(crate) const fn is_later(seq: u32, than: u32) -> bool {
     later > 0 && later <= u32::MAX / 2
 }
 
-/// Which permits are older than a mark, so that those that were lost do not hold their places for ever: what is
-/// older when the mark is moved, a life later, is given up.
+/// Ages of permits, so that lost ones do not stay in flight for ever. Permits older than the mark are given up when
+/// the mark moves, one `PERMIT_LIFE` later.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PermitAges {
     /// In whole seconds: a key has few bytes to spare.
@@ -76,7 +76,7 @@ pub(crate) struct PermitAges {
     /// The last send before the mark, and the last one that was given up.
     marked: u32,
     given_up: u32,
-    /// In flight from before the mark.
+    /// Requests in flight that were sent before the mark.
     older: u16,
 }
 
@@ -87,7 +87,7 @@ impl PermitAges {
         now.as_nanos() >= self.marked_at_s as u64 * SECOND + LIFE
     }
 
-    /// Moves the mark behind the send number `sent`; how many of those in flight are given up.
+    /// Moves the mark behind send number `sent`; returns how many requests in flight are given up.
     #[cold]
     pub(crate) fn move_mark(&mut self, sent: u32, in_flight: u16, now: Time) -> u16 {
         let lost = self.older.min(in_flight);
@@ -96,7 +96,7 @@ impl PermitAges {
         lost
     }
 
-    /// A permit came back; false when it had been given up.
+    /// A permit came back; false when it had expired.
     #[inline]
     pub(crate) fn on_done(&mut self, seq: u32) -> bool {
         is_later(seq, self.marked) || self.on_older_done(seq)
@@ -109,7 +109,7 @@ impl PermitAges {
         is_alive
     }
 
-    /// Whether none in flight is older than the mark, so that answers need not be told apart.
+    /// Whether no request in flight is older than the mark, so that answers need no check.
     pub(crate) const fn are_young(&self) -> bool {
         self.older == 0
     }

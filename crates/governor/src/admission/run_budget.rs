@@ -1,9 +1,8 @@
-//! The envelope of one run: at most so many sends, at most so long. Both are off unless set.
+//! The run budget: a limit on the sends of one run and on its time. Both are off unless set.
 //!
-//! Why not leave it to the caller's loop: the check has to come before any wait, or a run sleeps
-//! for a minute only to learn that it is over; and retries have to be counted like first sends
-//! (D1). The envelope says yes or no. It never changes a send time, never interrupts a request that
-//! is under way (D7: the overrun is one fetch), and its end is a deferral, never pressure (D9).
+//! Why not leave it to the caller's loop: the check must come before any wait, or a run sleeps for a minute only to
+//! learn that it is over; and retries count like first sends (D1). The budget never changes a send time and never
+//! interrupts a request in flight (D7: the overrun is one request). Its end is a deferral, never pressure (D9).
 
 use std::time::Duration;
 
@@ -15,20 +14,20 @@ use crate::time::{Time, nanos};
 pub struct RunBudgetConfig {
     /// Sends of one run, retries included. `None` or 0: no limit.
     pub request_cap: Option<u64>,
-    /// Time from the first consultation to the last send. `None` or zero: no limit.
+    /// Time from the first admission check to the last send. `None` or zero: no limit.
     pub wall_clock: Option<Duration>,
 }
 
 /// "No limit" for both counters: as many sends, or nanoseconds (584 years), never happen.
 const OFF: u64 = u64::MAX;
 
-/// The budget of one run, with the two figures that evidence needs: sends and time so far.
+/// The budget of one run. Its counters (sends and time) are also part of circuit transitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunBudget {
     request_cap: u64,
     wall_clock: u64,
     requests: u64,
-    /// [`Time::NEVER`] until the first consultation: a governor may be built long before it is used.
+    /// [`Time::NEVER`] until the first check: a governor may be built long before it is used.
     started: Time,
 }
 
@@ -43,8 +42,7 @@ impl RunBudget {
         }
     }
 
-    /// Why nothing more may be sent, if so. To be asked before any wait; the first call starts the
-    /// clock.
+    /// The reason why the run may send nothing more, if any. Ask before any wait; the first call starts the clock.
     pub(crate) fn check(&mut self, now: Time) -> Option<DeferReason> {
         self.started = self.started.min(now);
         if self.requests >= self.request_cap {
@@ -56,7 +54,7 @@ impl RunBudget {
         }
     }
 
-    /// Counts a send; to be called when the permit is handed out.
+    /// Counts a send. Call it when the permit is given.
     pub(crate) const fn on_send(&mut self) {
         self.requests = self.requests.saturating_add(1);
     }
@@ -71,13 +69,13 @@ impl RunBudget {
         self.requests
     }
 
-    /// Time since the first consultation; zero before it.
+    /// Time since the first check; zero before it.
     pub(crate) const fn elapsed(&self, now: Time) -> Duration {
         now.since(self.started)
     }
 
-    /// When the run is over; [`Time::NEVER`] without a limit or before the first consultation. A
-    /// wait that ends at this time or later is pointless: defer instead.
+    /// End of the run; [`Time::NEVER`] without a limit or before the first check. Defer a wait that ends at this time
+    /// or later.
     pub(crate) const fn deadline(&self) -> Time {
         self.started.plus(self.wall_clock)
     }

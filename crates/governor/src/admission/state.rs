@@ -1,16 +1,16 @@
-//! The state of one key, and the one way through it: admission, send, outcome, advice.
+//! State of one key and the path of a request through it: admission, send, outcome, advice.
 //!
-//! A [`Governor`](crate::Governor) has one of these, a [`Registry`](crate::keyed::Registry) one for every key in
-//! use. Settings are an argument, because all keys of a registry share them. The layers decide at once and never
-//! wait: circuit breaker, places in flight, then one time at which the send is due, which is the *latest* of pacing,
-//! gate, window and quota and never their sum.
+//! A [`Governor`](crate::Governor) has one, a [`Registry`](crate::keyed::Registry) one per key in use. Settings are
+//! an argument, because all keys of a registry share them. The steps decide at once and never wait: circuit breaker,
+//! requests in flight, then the time at which the send is due, which is the *latest* of pacing, gate, window and
+//! quota, never their sum.
 
 mod memory;
 
 use super::lane::Lane;
 use super::permit::{Admission, Advice, Permit, PermitAges};
 use crate::config::Rules;
-use crate::law::pace::{LawPace, Pace, RestingPace};
+use crate::law::pace::{IdlePace, LawPace, Pace};
 use crate::law::{Accepted, Refusal};
 use crate::reasons::{DeferReason, Deferral, PressureReason, WaitReason};
 use crate::retry::answer_window::AnswerWindow;
@@ -23,17 +23,17 @@ use crate::signals::quota::QuotaAdvice;
 use crate::snapshot::BackoffReason;
 use crate::time::{Time, nanos};
 
-/// What only a single governor knows about the next send.
+/// Bounds on the next send that only a single governor has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// What the provider's quota headers leave.
+    /// The quota that remains by the provider's headers.
     pub(crate) quota: QuotaAdvice,
     /// When the run is over.
     pub(crate) deadline: Time,
 }
 
 impl Bounds {
-    /// No quota, no end.
+    /// No quota and no deadline.
     pub(crate) const NONE: Self = Self {
         quota: QuotaAdvice { closed_until: Time::ZERO, needs_answer: false, exhausted: None },
         deadline: Time::NEVER,
@@ -56,28 +56,28 @@ impl Bounds {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Due {
     at: Time,
-    /// It tries whether the provider is open again.
+    /// A trial: it tests whether the provider accepts requests again.
     trial: bool,
     /// It tests a shorter window.
     early: bool,
 }
 
-/// A failed request that may be tried again.
+/// A failed request that may be retried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     /// Counted from 0.
     pub(crate) number: u32,
     /// Random bits for the pause before a retry.
     pub(crate) jitter: Jitter,
-    /// Whether it is worth a retry, where the owner says otherwise than its verdict does.
+    /// The owner's override of whether to retry; `None`: by the verdict.
     pub(crate) is_retryable: Option<bool>,
 }
 
-/// What an outcome changed beside the pace: evidence for people.
+/// Changes that an outcome caused beside the pace, to show to people.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effect {
     pub(crate) change: Option<Change>,
-    /// Why the rate was lowered, or the key closed.
+    /// Why the rate was lowered or the gate closed.
     pub(crate) backoff: Option<BackoffReason>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Effect {
 #[derive(Debug)]
 pub(crate) struct KeyState {
     pub(crate) breaker: Breaker,
-    /// Answers of the last time that say something about the provider's health.
+    /// Recent answers that count towards the circuit breaker.
     pub(crate) answers: AnswerWindow,
     pub(crate) lane: Lane,
     pub(crate) permits: PermitAges,
@@ -93,18 +93,18 @@ pub(crate) struct KeyState {
     pub(crate) retries: RetryBudget,
     /// Sends so far, wrapping.
     pub(crate) sent: u32,
-    /// A request that tries whether the provider is open again is on its way.
+    /// A trial is in flight: it tests whether the provider accepts requests again.
     is_trial_out: bool,
 }
 
 impl KeyState {
-    /// A key of which nothing is known.
+    /// A new key.
     pub(crate) fn new(rules: &Rules) -> Self {
         Self::with(Pace::new(rules), Breaker::new(), rules)
     }
 
-    /// A key that was at rest.
-    pub(crate) fn wake(pace: Option<&RestingPace>, breaker: Breaker, rules: &Rules, now: Time) -> Self {
+    /// Activates an idle key.
+    pub(crate) fn wake(pace: Option<&IdlePace>, breaker: Breaker, rules: &Rules, now: Time) -> Self {
         let pace = pace.map_or_else(|| Pace::new(rules), |pace| pace.wake(rules, now));
         Self::with(pace, breaker, rules)
     }
@@ -122,8 +122,8 @@ impl KeyState {
         }
     }
 
-    /// Asks whether a request may be sent at `now`. [`Admission::Send`] counts as sent.
-    /// When it begins a generation of the circuit, that is [`Breaker::PROBING`].
+    /// Asks whether a request may be sent at `now`. [`Admission::Send`] counts as sent. If it opens a new circuit
+    /// generation, that one is [`Breaker::PROBING`].
     #[inline]
     pub(crate) fn admit(&mut self, rules: &Rules, bounds: &Bounds, now: Time) -> Admission {
         if self.permits.is_due(now) {
@@ -147,7 +147,7 @@ impl KeyState {
         }
     }
 
-    /// When the next send is due: the latest of all that have a say. `None`: after an answer.
+    /// The time of the next send: the latest of all that apply. `None`: wait for an answer.
     #[inline]
     fn due(&mut self, rules: &Rules, quota: &QuotaAdvice, now: Time) -> Option<Due> {
         if self.needs_answer(quota) {
@@ -169,7 +169,7 @@ impl KeyState {
         Some(Due { at, trial, early })
     }
 
-    /// Whether a request in flight has to be answered before the next one may go out.
+    /// Whether the next request must wait for the answer to one in flight.
     #[inline]
     fn needs_answer(&self, quota: &QuotaAdvice) -> bool {
         let in_flight = self.lane.in_flight();
@@ -204,7 +204,7 @@ impl KeyState {
         Permit { sent_at: now, seq: self.sent, generation, others, trial, early }
     }
 
-    /// A permit came back. One that had been given up has no place any more.
+    /// A permit came back. An expired one is no longer in flight.
     #[inline]
     fn on_done(&mut self, permit: &Permit) {
         if self.permits.on_done(permit.seq) {
@@ -213,13 +213,13 @@ impl KeyState {
         }
     }
 
-    /// Gives up permits that were handed out long ago and never answered.
+    /// Gives up permits that expired.
     #[cold]
     pub(crate) fn give_up_lost(&mut self, now: Time) {
         let lost = self.permits.move_mark(self.sent, self.lane.in_flight(), now);
         self.lane.on_lost(lost);
-        // Which of them were trials or probes nobody knows. While one is out, hardly anything else is sent, so they
-        // are the last to be given up.
+        // Lost permits do not tell whether they were trials or probes. While one is in flight hardly anything else is
+        // sent, so they are the last to expire.
         if lost > 0 && self.lane.in_flight() == 0 {
             self.is_trial_out = false;
             self.breaker.forget_probes();
@@ -229,7 +229,7 @@ impl KeyState {
         }
     }
 
-    /// Takes in what became of an admitted request.
+    /// Applies the outcome of an admitted request.
     #[inline]
     pub(crate) fn on_outcome(&mut self, rules: &Rules, permit: &Permit, outcome: &Outcome, now: Time) -> Effect {
         self.on_done(permit);
@@ -241,7 +241,7 @@ impl KeyState {
             Pace::Law(LawPace { law, .. }) => {
                 self.lane.on_accepted(permit.others, rules.tuning, || law.may_risk(now));
                 let accepted = Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early };
-                // The first success after a refusal may lower the pace, too: then the refusal stays the reason.
+                // The first success after a refusal may lower the pace too; then the refusal stays the reason.
                 law.on_success(accepted, now).then_some(BackoffReason::Latency)
             }
             Pace::Bucket(bucket) => {
@@ -264,7 +264,7 @@ impl KeyState {
         let is_first = self.teach_failure(rules, permit, verdict, retry_after, now);
         let event = match verdict {
             Verdict::ServerError | Verdict::Network => Event::Failure,
-            // A throttle that says until when is a healthy provider; without it, it counts once per burst.
+            // A throttle with a Retry-After is a healthy provider; without one, a throttle counts once per burst.
             Verdict::Throttled if retry_after.is_none() && is_first => Event::Throttle,
             _ => Event::Neutral,
         };
@@ -278,7 +278,7 @@ impl KeyState {
         Effect { change, backoff }
     }
 
-    /// Tells the pace and the lane; true for the first of a burst to say "too fast", or when the key is shut.
+    /// Reports a failure to pace and lane; true for the first throttle of a burst, or when the key looks banned.
     fn teach_failure(
         &mut self,
         rules: &Rules,
@@ -307,7 +307,7 @@ impl KeyState {
         law.is_shut()
     }
 
-    /// What to do next with a request that had this outcome.
+    /// Returns what to do next with a request that had this outcome.
     #[inline]
     pub(crate) fn advise(
         &mut self,
@@ -324,7 +324,7 @@ impl KeyState {
         self.advise_after_failure(rules, deadline, outcome, attempt, now)
     }
 
-    /// Whether to try again: attempts, then circuit, then retry budget, then time.
+    /// Decides on a retry: attempts, then circuit, then retry budget, then time.
     #[cold]
     fn advise_after_failure(
         &mut self,
@@ -356,7 +356,7 @@ impl KeyState {
         if !self.retries.try_spend(&rules.retry, self.pace.interval(rules)) {
             return defer(DeferReason::RetryBudget, None);
         }
-        // What the provider asks for replaces our own pause, and is never added to it.
+        // The provider's Retry-After replaces our backoff; the two are never added.
         let own = || self.backoff_after(rules, verdict).delay(attempt.number, attempt.jitter);
         let at = now.plus(outcome.told_wait().map_or_else(own, nanos));
         match (Bounds { deadline, ..Bounds::NONE }).wait_until(at, rules, now) {
@@ -365,9 +365,9 @@ impl KeyState {
         }
     }
 
-    /// After a throttle the law itself closes the key and slows down for everyone. A long pause of the
-    /// one request on top would leave a key idle whose only caller it is, and make its limit look lower
-    /// than it is. So the request's own pause is measured by the pace, not by the clock.
+    /// After a throttle the law already closes the gate and slows all requests down. A long backoff of the one
+    /// request on top would leave its key idle and make the limit look lower than it is. So this backoff is a
+    /// multiple of the pace.
     fn backoff_after(&self, rules: &Rules, verdict: Verdict) -> Backoff {
         match &self.pace {
             Pace::Law(pace) if verdict == Verdict::Throttled => rules.backoff.with_base_at_most(pace.interval(rules)),
@@ -375,7 +375,7 @@ impl KeyState {
         }
     }
 
-    /// Takes back a request that was admitted and never sent: it owes nothing.
+    /// Takes back a request that was admitted and never sent. It counts against no limit.
     pub(crate) fn cancel(&mut self, rules: &Rules, permit: &Permit) {
         self.on_done(permit);
         self.breaker.on_cancel(permit.generation);
@@ -391,7 +391,7 @@ impl KeyState {
         }
     }
 
-    /// A request was sent, and nobody waits for its answer. The provider has counted it, so the pace keeps it.
+    /// A request was sent and its caller stopped waiting. The provider has counted it, so the pace counts it too.
     pub(crate) fn abandon(&mut self, permit: &Permit) {
         self.on_done(permit);
         self.breaker.on_cancel(permit.generation);
@@ -400,7 +400,7 @@ impl KeyState {
         }
     }
 
-    /// What a request would have to wait for at `now`, the one reason that holds longest; `None` when it may be sent.
+    /// The reason why a request would wait at `now`: the one that lasts longest. `None` when it may be sent.
     pub(crate) fn wait_reason(&self, rules: &Rules, quota: &QuotaAdvice, now: Time) -> Option<WaitReason> {
         match self.breaker.decide(&rules.breaker, now) {
             Decision::Admit => {}
@@ -424,7 +424,7 @@ impl KeyState {
             (WaitReason::Quota, quota.closed_until),
             (WaitReason::Window, window),
         ];
-        // Of two that end together the later in the list says more.
+        // If two end at the same time, the later one in the list says more.
         let (reason, until) = candidates.into_iter().max_by_key(|&(_, until)| until)?;
         (until > now).then_some(reason)
     }

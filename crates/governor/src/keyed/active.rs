@@ -1,7 +1,7 @@
-//! A key in use: its state, and the figures that people see of it.
+//! A key in use: its state, and its figures for people.
 //!
-//! Everything that decides is in [`KeyState`], which a single governor has, too; what ordinary requests do past the
-//! lock is told to it by the batch. Never waits.
+//! All decisions are in [`KeyState`], which a single governor has too. The fast path reports its requests to the
+//! state in batches. Never waits.
 
 use super::config::RegistryRules;
 use super::fast_path::{Batch, FastPath, Passed, Terms};
@@ -21,14 +21,15 @@ use crate::time::{SECOND, Time};
 use std::time::Duration;
 
 impl Permit {
-    /// Leave for a request that went past the lock.
+    /// The permit of a request on the fast path.
     #[inline]
     pub(crate) const fn of_passed(passed: Passed, now: Time) -> Self {
         let Passed { seq, others, generation } = passed;
         Self { sent_at: now, seq, generation, others, trial: false, early: false }
     }
 
-    /// Whether its success may be told without a word to the key. One that was given up long ago is late.
+    /// Reports a success on the fast path; false when it must be reported to the key. An expired permit is never
+    /// fast.
     #[inline]
     pub(crate) fn tell(&self, express: &FastPath, now: Time) -> bool {
         !self.trial && !self.early && express.tell(self.sent_at, self.others, self.generation, now)
@@ -40,7 +41,7 @@ impl Permit {
 pub(crate) struct Active {
     pub(super) state: KeyState,
     latencies: Latencies,
-    /// Since the key was woken; added to the shard's when it rests.
+    /// Counts since the key was activated; added to the shard's when it becomes idle.
     pub(super) tally: Tally,
     /// The last send or answer.
     pub(super) last: Time,
@@ -66,7 +67,7 @@ impl Active {
         Some((idle, self.tally))
     }
 
-    /// Asks whether a request may be sent at `now`; `since` is when its caller began to ask.
+    /// Asks whether a request may be sent at `now`; `since` is when the caller first asked.
     #[inline]
     pub(crate) fn admit(&mut self, rules: &RegistryRules, since: Time, now: Time) -> Admission {
         let admission = if rules.config.enabled {
@@ -88,7 +89,7 @@ impl Active {
         admission
     }
 
-    /// Tells what came back, and says what to do next.
+    /// Reports the answer, and returns what to do next.
     #[inline]
     pub(crate) fn feedback(
         &mut self,
@@ -117,17 +118,17 @@ impl Active {
         self.state.cancel(&rules.key, permit);
     }
 
-    /// A request was sent, and nobody waits for its answer.
+    /// A request was sent and its caller stopped waiting.
     pub(crate) fn abandon(&mut self, permit: &Permit, now: Time) {
         self.last = self.last.max(now);
         self.state.abandon(permit);
     }
 
-    /// The terms under which ordinary requests may go past the lock; `None` while each matters.
+    /// The terms of the fast path; `None` while the law must see every request.
     pub(crate) fn terms(&self, rules: &RegistryRules, now: Time) -> Option<Terms> {
         let KeyState { pace, lane, breaker, permits, sent, .. } = &self.state;
         let Pace::Law(pace) = pace else { return None };
-        let answers_max = pace.law.patience()?;
+        let answers_max = pace.law.batch_max()?;
         let is_closed = breaker.state(now) != CircuitState::Closed || pace.law.gate() > now;
         if !rules.config.enabled || is_closed || !lane.is_wide() || !permits.are_young() {
             return None;
@@ -149,7 +150,7 @@ impl Active {
         })
     }
 
-    /// Takes in what went past the lock.
+    /// Applies the requests of the fast path.
     pub(crate) fn on_batch(&mut self, rules: &RegistryRules, batch: &Batch, now: Time) {
         let (rules, state) = (&rules.key, &mut self.state);
         let Pace::Law(pace) = &mut state.pace else { return };
@@ -172,7 +173,7 @@ impl Active {
         }
     }
 
-    /// Answers in the breaker's window: by how much a key is used.
+    /// Answers in the breaker's window: how much a key is used.
     pub(crate) fn answers(&mut self, rules: &RegistryRules, now: Time) -> u32 {
         self.state.answers.sums(&rules.key.breaker, now).0
     }

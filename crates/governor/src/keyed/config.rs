@@ -1,7 +1,7 @@
-//! What can be set for a registry: the settings of every key, and what only many keys need.
+//! Settings of a registry: those of every key, and those that only many keys need.
 //!
-//! Why refuse and not repair: a floor above a ceiling is a mistake in somebody's file, and a registry that guesses
-//! would keep another pace than its owner believes. Every refusal names the setting.
+//! Why reject and not repair: a floor above a ceiling is a mistake in a configuration file, and a registry that
+//! guesses would keep another pace than its owner believes. Every error names the setting.
 
 use super::domain::Domain;
 use super::feedback::Statuses;
@@ -11,35 +11,35 @@ use crate::time::nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Most shards: beyond it they cost memory and no thread waits less.
+/// Maximum of shards: more cost memory and do not shorten any wait.
 const SHARDS_MAX: usize = 4096;
-/// Most keys: slots are numbered in 32 bits, and this many take 40 GB.
+/// Maximum of keys: slots have 32-bit numbers, and this many keys take 40 GB.
 const KEYS_LIMIT: usize = 100_000_000;
-/// Requests of one host under way: what browsers allow themselves.
+/// Requests in flight per host: the number that browsers use.
 const MAX_CONCURRENCY: u16 = 6;
 
 /// Settings of a [`Registry`](super::Registry).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegistryConfig {
-    /// Settings of each key. The defaults are those of a single governor with two exceptions: six requests in
-    /// flight, and no horizon, since callers of a registry say themselves how long they wait. A run budget is
-    /// refused. After the breaker's window without a request a key is put away in its small form.
+    /// Settings of each key. They differ from a single governor in two defaults: six requests in flight, and no
+    /// horizon, because callers of a registry set their own timeout. A run budget is rejected. A key without a
+    /// request for the breaker's window becomes idle.
     pub key: Config,
-    /// Off: nobody waits and nobody is denied; what comes back is still counted.
+    /// Off: no request waits or is denied; answers are still counted.
     pub enabled: bool,
-    /// A key that nobody used for so long is forgotten. An hour: longer than the longest open circuit.
+    /// A key unused for this long is dropped. One hour: longer than the longest open circuit.
     pub forget_after: Duration,
     /// Parts of the registry, each with its own lock; a power of two. 16.
     pub shards: usize,
-    /// Most keys. One more pushes out the one that was idle the longest. A million: 300 MB when idle.
+    /// Maximum of keys. One more replaces the longest idle key. A million: 300 MB when idle.
     pub keys_max: usize,
     /// A wait longer than this is counted as throttled. 100 ms: less is the jitter of timers and queues.
     pub throttled_after: Duration,
-    /// Most keys of a snapshot. 100: more is nobody's to read.
+    /// Maximum of keys in a snapshot. 100: nobody reads more.
     pub snapshot_keys_max: usize,
     /// Domains that share one key with all their subdomains. None.
     pub groups: BTreeSet<Box<str>>,
-    /// Statuses that are worth a retry, or not, at some domains. None.
+    /// Statuses that are retried, or not, at some domains. None.
     pub statuses: BTreeMap<Box<str>, Statuses>,
 }
 
@@ -70,14 +70,14 @@ impl RegistryConfig {
         }
     }
 
-    /// Looks for what makes no sense.
+    /// Rejects invalid settings.
     ///
     /// # Errors
-    /// The first setting that is wrong, by name.
+    /// The first invalid setting, by name.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.key.check()?;
         if self.key.run_budget != RunBudgetConfig::default() {
-            return refuse("run_budget", "is set, and a registry has no runs");
+            return refuse("run_budget", "is set, but a registry has no runs");
         }
         positive("forget_after", self.forget_after)?;
         if self.forget_after < self.key.breaker.window {
@@ -94,16 +94,16 @@ impl RegistryConfig {
         }
         let is_domain = |name: &str| Domain::parse(name).is_ok_and(|domain| domain.as_str() == name);
         if !self.groups.iter().all(|group| is_domain(group) && !group.contains(':')) {
-            return refuse("groups", "has what is no domain in its one spelling, or one with a port");
+            return refuse("groups", "has an entry that is not a normalized domain, or one with a port");
         }
         if !self.statuses.keys().all(|name| is_domain(name)) {
-            return refuse("statuses", "has what is no domain in its one spelling");
+            return refuse("statuses", "has an entry that is not a normalized domain");
         }
         Ok(())
     }
 }
 
-/// A checked [`RegistryConfig`] in the units that are counted in.
+/// A checked [`RegistryConfig`] in internal units.
 #[derive(Clone, Debug)]
 pub(crate) struct RegistryRules {
     pub(crate) config: RegistryConfig,
@@ -119,7 +119,7 @@ impl RegistryRules {
         Ok(Self { key: Rules::new(&config.key), throttled, forget, config })
     }
 
-    /// The name that `name` is governed under: the longest group that it belongs to, or its own.
+    /// The key that `name` belongs to: its longest matching group, or itself.
     #[inline]
     pub(crate) fn group_of<'a>(&self, name: &'a str) -> &'a str {
         if self.config.groups.is_empty() { name } else { self.find_group(name) }

@@ -1,19 +1,18 @@
-//! The one spelling of a host: what is counted together must be called the same.
+//! Normalized host names, so that each host has one key.
 //!
-//! Lower case, no default port, no trailing dot, addresses in their canonical form. Without it
-//! `Example.com`, `example.com:443` and `example.com.` would be three keys, and three times the limit.
-//! Names that are not ASCII need tables that this crate does not carry; a function of the caller
-//! translates them ([`Domain::parse_with`]).
+//! Lower case, no default port, no trailing dot, addresses in canonical form. Otherwise `Example.com`,
+//! `example.com:443` and `example.com.` would be three keys with three times the limit. Non-ASCII names need tables
+//! that this crate does not have; the caller passes a function for them ([`Domain::parse_with`]).
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Longest name (RFC 1035).
+/// Maximum length of a name (RFC 1035).
 const NAME_MAX: usize = 253;
-/// Longest part between two dots.
+/// Maximum length of a label.
 const LABEL_MAX: usize = 63;
 
-/// A host, and its port where that is not the usual one, in its one spelling.
+/// A normalized host, with its port unless that is the default one.
 ///
 /// ```
 /// use gleaner_governor::keyed::Domain;
@@ -24,32 +23,32 @@ const LABEL_MAX: usize = 63;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Domain(Box<str>);
 
-/// Why a text names no host.
+/// Why a text is not a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainError {
-    /// There is no host in it.
+    /// It contains no host.
     Empty,
-    /// The host is longer than a name may be.
+    /// The host name is too long.
     TooLong,
-    /// A part between two dots is empty, too long, or has characters that no name has.
+    /// A label is empty, too long, or has invalid characters.
     BadLabel,
-    /// What follows the colon is no port.
+    /// The port is invalid.
     BadPort,
-    /// What stands in brackets is no IPv6 address.
+    /// The text in brackets is not an IPv6 address.
     BadAddress,
-    /// It is not ASCII, and nobody is there to translate it, or the translation failed.
+    /// The host is not ASCII, and there was no translation or it failed.
     NotAscii,
 }
 
 impl fmt::Display for DomainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Empty => "there is no host",
+            Self::Empty => "no host given",
             Self::TooLong => "the host is too long",
-            Self::BadLabel => "the host has a part that is empty, too long, or has characters that no name has",
-            Self::BadPort => "the port is no number from 1 to 65535",
-            Self::BadAddress => "what stands in brackets is no IPv6 address",
-            Self::NotAscii => "the host has characters that no domain name can have",
+            Self::BadLabel => "a label of the host is empty, too long, or has invalid characters",
+            Self::BadPort => "the port is not a number from 1 to 65535",
+            Self::BadAddress => "the text in brackets is not an IPv6 address",
+            Self::NotAscii => "the host has characters that are not allowed in a domain name",
         })
     }
 }
@@ -57,18 +56,18 @@ impl fmt::Display for DomainError {
 impl std::error::Error for DomainError {}
 
 impl Domain {
-    /// Reads a host, a host with a port, or a whole URL.
+    /// Parses a host, a host with a port, or a whole URL.
     ///
     /// # Errors
-    /// When it names no host, or is not ASCII.
+    /// The text contains no host, or the host is not ASCII.
     pub fn parse(text: &str) -> Result<Self, DomainError> {
         Self::parse_with(text, |_| None)
     }
 
-    /// The same, with a function that translates a host that is not ASCII (IDNA).
+    /// Like [`parse`](Self::parse), with a function that translates a non-ASCII host (IDNA).
     ///
     /// # Errors
-    /// When it names no host.
+    /// The text contains no host.
     pub fn parse_with(text: &str, to_ascii: impl FnOnce(&str) -> Option<String>) -> Result<Self, DomainError> {
         let rest = text.split_once("://").map_or(text, |(_scheme, rest)| rest);
         let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -86,7 +85,7 @@ impl Domain {
         Ok(Self(name.into()))
     }
 
-    /// The spelling.
+    /// The normalized name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -99,11 +98,11 @@ impl fmt::Display for Domain {
     }
 }
 
-/// Ports that URLs leave out. Whatever the scheme: a spelling must not depend on how it was found, and two
-/// usual ports of one host are one server.
+/// Ports that URLs leave out. They are dropped for every scheme: the name must not depend on the form of the URL, and
+/// both default ports of a host are one server.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// Host and port. An address without brackets has colons of its own, and no port.
+/// Splits host and port. An address without brackets contains colons, and has no port.
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), DomainError> {
     let end = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     if end == 0 && authority.matches(':').count() > 1 {
@@ -114,7 +113,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), DomainError> {
     if port.is_empty() {
         return Ok((host, None));
     }
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     let number = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
     match number {
         None | Some(0) => Err(DomainError::BadPort),

@@ -1,14 +1,14 @@
-//! The short way of an ordinary request past the lock of its key.
+//! Lock-free fast path of ordinary requests.
 //!
-//! Most requests of a busy key are alike: they are due, they succeed, the answer is not late. The law need not
-//! see each of them; it is enough that it sees twelve at a time. So whoever holds the key's lock may open
-//! this lane: it states the pace, and until when and how often it holds. Then a request is admitted, and its
-//! success told, with one compare-and-swap each. Whatever is not ordinary takes the lock, which closes the
-//! lane, and what happened in it is told to the law first.
+//! Most requests of a busy key are alike: they are due, they succeed, the answer is not late. The law need not see
+//! each of them; a batch of twelve is enough. So the holder of the key's lock may open the fast path: it states the
+//! pace, until when it holds and for how many requests. Then one compare-and-swap admits a request, and another
+//! reports its success. Every other event takes the lock, which closes the fast path and reports its batch to the law
+//! first.
 //!
-//! Everything that decides is in one word, so there is nothing to be seen half-changed: when the next send is
-//! due, how many are in flight, and how many sends and answers the law does not know of yet. Only the holder of
-//! the key's lock opens and closes.
+//! One atomic word holds everything that decides, so no state can be seen half-changed: the time of the next send,
+//! the requests in flight, and the sends and answers that the law has not seen yet. Only the holder of the key's lock
+//! opens and closes the fast path.
 
 use super::stats::{pack, unpack};
 use crate::time::Time;
@@ -17,7 +17,7 @@ use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 #[cfg(not(gleaner_loom))]
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Sends, and answers, after which the law is told. With twelve latencies the lane takes 72 bytes of every key.
+/// Sends, and answers, per batch. With twelve latencies the fast path takes 72 bytes of every key.
 pub(crate) const BATCH: usize = 12;
 
 const OPEN: u64 = 1;
@@ -26,10 +26,10 @@ const ANSWERS: Field = Field { shift: 6, bits: 5 };
 const IN_FLIGHT: Field = Field { shift: 11, bits: 9 };
 const DUE: Field = Field { shift: 20, bits: 44 };
 
-/// Most requests in flight that the word can count.
+/// Maximum of requests in flight that fits into the word.
 const IN_FLIGHT_MAX: u64 = (1 << IN_FLIGHT.bits) - 1;
 
-/// A part of the word.
+/// A bit field of the word.
 #[derive(Clone, Copy)]
 struct Field {
     shift: u32,
@@ -51,36 +51,36 @@ impl Field {
     }
 }
 
-/// What the lane promises while it is open. Times are in nanoseconds.
+/// Terms that hold while the fast path is open. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// When the next send is due.
     pub(crate) due: Time,
-    /// Between two sends in the long run, and at least.
+    /// Interval between two sends on average, and the shortest one.
     pub(crate) interval: u64,
     pub(crate) gap: u64,
-    /// The lane ends.
+    /// The fast path closes.
     pub(crate) until: Time,
-    /// Answers to what was sent before do not count.
+    /// Answers to requests sent before this are not ordinary.
     pub(crate) since: Time,
-    /// An answer is late after.
+    /// An answer is late after this time.
     pub(crate) late: u64,
     pub(crate) generation: u16,
-    /// The number of the last send.
+    /// Sequence number of the last send.
     pub(crate) seq: u32,
     pub(crate) in_flight: u16,
     pub(crate) in_flight_max: u16,
-    /// Answers after which the law wants to know.
+    /// Answers after which the batch is reported to the law.
     pub(crate) answers_max: u8,
 }
 
-/// What happened in the lane.
+/// A batch: what happened on the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) sends: u16,
     pub(crate) answers: u16,
     pub(crate) in_flight: u16,
-    /// Most others in flight beside a request that was answered.
+    /// Highest number of others in flight beside an answered request.
     pub(crate) others: u16,
     /// When the next send is due.
     pub(crate) due: Time,
@@ -104,20 +104,20 @@ impl Batch {
 #[derive(Debug)]
 pub(crate) struct FastPath {
     word: AtomicU64,
-    /// Where the word's time begins: nanoseconds since then fit into it for hours.
+    /// Origin of the word's time: nanoseconds since then fit into it for hours.
     origin: AtomicU64,
     /// `gap` and `interval`, 32 bits each.
     pace: AtomicU64,
     /// `until` after the origin and `since` before it, 32 bits each.
     span: AtomicU64,
-    /// `late` (32 bits), `generation` (16), answers and requests in flight at most (8 each).
+    /// `late` (32 bits), `generation` (16), limits on answers and requests in flight (8 each).
     bounds: AtomicU64,
     seq: AtomicU32,
     others: AtomicU16,
     samples: [AtomicU16; BATCH],
 }
 
-/// How a request went through the lane.
+/// A request admitted by the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     pub(crate) seq: u32,
@@ -139,13 +139,14 @@ impl FastPath {
         }
     }
 
-    /// Opens the lane, if its terms can be written down. To be called with the key's lock held, and closed.
+    /// Opens the fast path, if the terms fit into its fields. The caller holds the key's lock, and the path is
+    /// closed.
     pub(crate) fn open(&self, terms: &Terms, now: Time) {
-        // Who sends once in four seconds can take the long way.
+        // A key with one send in four seconds can take the lock.
         let short = |nanos: u64| u32::try_from(nanos).map(u64::from);
         let (Ok(interval), Ok(gap)) = (short(terms.interval), short(terms.gap)) else { return };
         let late = terms.late.min(u64::from(u32::MAX));
-        // A due time that is long over buys nothing: the gap after the next send is longer.
+        // A due time long past is worth nothing: the gap after the next send is longer.
         let origin = terms.due.max(now.minus(terms.interval)).min(now);
         let due = terms.due.nanos_since(origin);
         let (Some(due), Some(in_flight)) = (DUE.put(due), IN_FLIGHT.put(u64::from(terms.in_flight))) else { return };
@@ -160,12 +161,11 @@ impl FastPath {
         self.bounds.store(late << 32 | u64::from(terms.generation) << 16 | counts, Ordering::Relaxed);
         self.seq.store(terms.seq, Ordering::Relaxed);
         self.others.store(0, Ordering::Relaxed);
-        // Whoever sees the lane open sees its terms.
+        // Release: a thread that sees the path open also sees its terms.
         self.word.store(due | in_flight | OPEN, Ordering::Release);
     }
 
-    /// Closes the lane and says what happened in it; `None` when it was not open. To be called with the key's lock
-    /// held.
+    /// Closes the fast path and returns its batch; `None` when it was not open. The caller holds the key's lock.
     #[inline]
     pub(crate) fn close(&self) -> Option<Batch> {
         let word = self.word.swap(0, Ordering::AcqRel);
@@ -191,7 +191,7 @@ impl FastPath {
     pub(crate) fn pass(&self, now: Time) -> Option<Passed> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
-            // A clock that went backwards is before everything.
+            // A clock that went backwards is before every time.
             let at = now.as_nanos().wrapping_sub(self.origin.load(Ordering::Relaxed)).cast_signed();
             let pace = self.pace.load(Ordering::Relaxed);
             let bounds = self.bounds.load(Ordering::Relaxed);
@@ -219,8 +219,8 @@ impl FastPath {
         }
     }
 
-    /// Tells the success of a request that was sent at `sent_at` beside `others`, if it is ordinary; false when it has
-    /// to be told to the key.
+    /// Reports the success of a request sent at `sent_at` beside `others`, if it is ordinary; false when it must be
+    /// reported to the key.
     #[inline]
     pub(crate) fn tell(&self, sent_at: Time, others: u16, generation: u16, now: Time) -> bool {
         let mut word = self.word.load(Ordering::Acquire);
@@ -236,8 +236,8 @@ impl FastPath {
             if word & OPEN == 0 || !is_ordinary || !has_room {
                 return false;
             }
-            // Before the swap, so that whoever counts the answer finds its latency. Of two who race for one place
-            // the later one's may stand twice and the other's not at all: a latency of this key in any case.
+            // Stored before the swap, so that a reader of the count finds the latency. If two threads race for one
+            // slot, one latency may be stored twice and the other lost: both belong to this key.
             self.samples[answers as usize % BATCH].store(pack(latency / 1000), Ordering::Relaxed);
             if others > self.others.load(Ordering::Relaxed) {
                 self.others.store(others, Ordering::Relaxed);
@@ -319,7 +319,7 @@ mod interleavings {
             let batch = express.close().unwrap();
             let (others_sends, others_answers) = thread.join().unwrap();
             sends += others_sends;
-            // What came after the closing is refused, not lost.
+            // A success after closing is refused, not lost.
             assert_eq!(batch.sends, sends);
             assert_eq!(batch.answers, others_answers);
             assert_eq!(batch.in_flight, sends - others_answers);

@@ -1,4 +1,4 @@
-//! What came back for one request, as a registry is told it.
+//! Feedback: the answer to one request, as reported to a registry.
 
 use crate::retry::backoff::Jitter;
 use crate::signals::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
@@ -6,21 +6,21 @@ use crate::signals::outcome::Outcome;
 use crate::time::WallTime;
 use std::time::Duration;
 
-/// What came back for one request.
+/// The answer to one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
-    /// What the answer means. Quotas in it are not read: a registry has no room for them.
+    /// The classified answer. Its quotas are ignored: a registry has no room for them.
     pub outcome: Outcome,
     /// The HTTP status; `None` when there was no answer.
     pub status: Option<u16>,
-    /// Which attempt this was, counted from 0.
+    /// Number of the attempt, counted from 0.
     pub attempt: u32,
-    /// Random bits for the pause before a retry.
+    /// Random bits for the backoff before a retry.
     pub jitter: Jitter,
 }
 
 impl Feedback {
-    /// An answer with this status, as HTTP means it, and what its Retry-After says.
+    /// An answer with this status in its usual HTTP meaning, and its Retry-After.
     #[must_use]
     pub fn status(status: u16, retry_after: Option<Duration>) -> Self {
         // Without headers nothing depends on the calendar.
@@ -34,24 +34,24 @@ impl Feedback {
         Self::classified(network_error(), None)
     }
 
-    /// An answer that a [`Classifier`](crate::Classifier) has looked at.
+    /// An answer that a [`Classifier`](crate::Classifier) has classified.
     #[must_use]
     pub const fn classified(outcome: Outcome, status: Option<u16>) -> Self {
         Self { outcome, status, attempt: 0, jitter: Jitter::from_bits(0) }
     }
 
-    /// The same for another attempt than the first.
+    /// The same for a retry.
     #[must_use]
     pub const fn of_attempt(self, attempt: u32, jitter: Jitter) -> Self {
         Self { attempt, jitter, ..self }
     }
 }
 
-/// Most statuses of a list: there are 500 in all, and nobody overrides more.
+/// Maximum of statuses in a list: HTTP has 500, and nobody overrides more.
 const STATUSES_MAX: usize = 64;
 
-/// Statuses of one key that mean something else than usual. What is in neither list is meant as usual. They
-/// decide about retries alone: a 500 that is not worth another try still counts against the provider.
+/// Overrides of which statuses of a key are retried. A status in neither list has its usual meaning. The lists decide
+/// about retries only: a 500 that is not retried still counts against the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statuses {
     retryable: Box<[u16]>,
@@ -59,14 +59,15 @@ pub struct Statuses {
 }
 
 impl Statuses {
-    /// Worth another try, and not worth one. A status in both is not; more than 64 of a list are not read.
+    /// Statuses to retry, and statuses not to retry. A status in both is not retried; only the first 64 of a list are
+    /// read.
     #[must_use]
     pub fn new(retryable: &[u16], permanent: &[u16]) -> Self {
         let cut = |list: &[u16]| list.iter().copied().take(STATUSES_MAX).collect();
         Self { retryable: cut(retryable), permanent: cut(permanent) }
     }
 
-    /// What is said about this status, if anything is.
+    /// The override for this status, if any.
     pub(crate) fn is_retryable(&self, status: Option<u16>) -> Option<bool> {
         let status = status?;
         if self.permanent.contains(&status) {

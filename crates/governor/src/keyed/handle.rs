@@ -1,4 +1,4 @@
-//! A key that was looked up once and is kept by its caller.
+//! Handle: a looked-up key that its caller keeps.
 
 use super::config::RegistryRules;
 use super::fast_path::FastPath;
@@ -13,7 +13,7 @@ pub(crate) struct Entry<W> {
     pub(crate) express: FastPath,
     name: Box<str>,
     pub(crate) slot: u32,
-    /// Whether some statuses of this key mean something else than usual.
+    /// Whether some statuses of this key have overrides.
     pub(crate) has_statuses: bool,
     pub(crate) attached: W,
 }
@@ -23,7 +23,7 @@ impl<W> Entry<W> {
         Self { key: Mutex::new(key), express: FastPath::new(), name, slot, has_statuses, attached }
     }
 
-    /// The key, with everything told that went past its lock. The lane is closed.
+    /// Locks the key: closes the fast path and applies its batch.
     #[inline]
     pub(crate) fn lock(&self, rules: &RegistryRules, now: Time) -> MutexGuard<'_, Key> {
         // Nothing panics half-way through a change; a poisoned lock is still a consistent state.
@@ -34,7 +34,7 @@ impl<W> Entry<W> {
         key
     }
 
-    /// Opens the lane where that is allowed, and gives the lock back.
+    /// Opens the fast path if the key allows it, and releases the lock.
     #[inline]
     pub(crate) fn unlock(&self, key: MutexGuard<'_, Key>, rules: &RegistryRules, now: Time) {
         if let Key::Active(active) = &*key
@@ -52,21 +52,21 @@ impl<W> Entry<W> {
     }
 }
 
-/// A key that was looked up. Whoever sends to it often keeps the handle; while it is kept, the key is not
-/// forgotten. Cheap to clone.
+/// A looked-up key. Callers that send to it often keep the handle; the key is not dropped while a handle exists.
+/// Cheap to clone.
 #[derive(Debug)]
 pub struct Handle<W = ()> {
     pub(crate) entry: Arc<Entry<W>>,
 }
 
 impl<W> Handle<W> {
-    /// Whose it is: the domain, or the group that it belongs to.
+    /// The domain of the key, or the group that it belongs to.
     #[must_use]
     pub fn domain(&self) -> &str {
         self.entry.name()
     }
 
-    /// What the registry's owner keeps with each key.
+    /// The value that the owner of the registry attached to the key.
     #[must_use]
     pub fn attached(&self) -> &W {
         &self.entry.attached

@@ -1,4 +1,4 @@
-//! The hash that finds a name: keyed, so that nobody can choose names that fall into one place, and short.
+//! Hash of a name: short, and keyed, so that nobody can choose names that collide.
 
 /// Multiplies, and folds the upper half onto the lower: every bit reaches every other.
 const fn fold(a: u64, b: u64) -> u64 {
@@ -6,8 +6,8 @@ const fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A keyed hash of a short name. Why not the standard one: it costs as much as everything else on the way of a
-/// request. Fractions of pi, as others use them too.
+/// A keyed hash of a short name. Why not the standard one: it costs as much as the rest of a request's path. The
+/// constants are fractions of pi, as in other hashes.
 #[inline]
 pub(crate) fn hash(seed: u64, name: &[u8]) -> u64 {
     let mut state = seed ^ (name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -15,7 +15,7 @@ pub(crate) fn hash(seed: u64, name: &[u8]) -> u64 {
     for word in words {
         state = fold(state ^ u64::from_le_bytes(*word), 0x243f_6a88_85a3_08d3);
     }
-    // The last eight bytes, some of them for the second time, or all there are.
+    // The last eight bytes, some of them a second time, or all if there are fewer.
     let tail = match name.last_chunk::<8>() {
         Some(last) => u64::from_le_bytes(*last),
         None => rest.iter().fold(0, |tail, &byte| tail << 8 | u64::from(byte)),

@@ -1,19 +1,19 @@
-//! One key of many, in its two forms: in use with everything, at rest with what is worth keeping.
+//! One key of many in its two forms: active with full state, idle with the part worth keeping.
 
 use super::active::Active;
 use super::config::RegistryRules;
 use super::snapshot::Tally;
 use crate::admission::state::KeyState;
-use crate::law::pace::RestingPace;
+use crate::law::pace::IdlePace;
 use crate::retry::breaker::Breaker;
 use crate::retry::circuit::CircuitState;
 use crate::time::{Time, WallTime};
 use crate::warm_start::Learned;
 
-/// A key at rest.
+/// An idle key.
 #[derive(Debug)]
 pub(crate) struct Idle {
-    pub(super) pace: Option<RestingPace>,
+    pub(super) pace: Option<IdlePace>,
     pub(super) breaker: Breaker,
     pub(super) last: Time,
 }
@@ -26,12 +26,12 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// A key of which nothing is known.
+    /// A new key.
     pub(crate) fn new(now: Time) -> Self {
         Self::Idle(Box::new(Idle { pace: None, breaker: Breaker::new(), last: now }))
     }
 
-    /// The last send or answer, or when the key was made.
+    /// Time of the last send or answer, or of creation.
     pub(crate) const fn last(&self) -> Time {
         match self {
             Self::Active(active) => active.last,
@@ -39,19 +39,19 @@ impl Key {
         }
     }
 
-    /// Puts the key to work.
+    /// Activates the key.
     pub(crate) fn wake(&mut self, rules: &RegistryRules, now: Time) -> &mut Active {
         if let Self::Idle(idle) = self {
             *self = Self::Active(Box::new(Active::wake(idle, rules, now)));
         }
         match self {
             Self::Active(active) => active,
-            Self::Idle(_) => unreachable!("it has just been woken"),
+            Self::Idle(_) => unreachable!("it was just activated"),
         }
     }
 
-    /// Puts a key away that nobody has used for the breaker's window; what it counted is returned. `None` when it
-    /// rests already or has to stay.
+    /// Makes a key idle that was not used for the breaker's window, and returns its counts. `None` when it is idle
+    /// already or must stay active.
     pub(crate) fn rest(&mut self, rules: &RegistryRules, now: Time) -> Option<Tally> {
         let Self::Active(active) = self else { return None };
         let (idle, tally) = active.rest(rules, now)?;
@@ -59,7 +59,7 @@ impl Key {
         Some(tally)
     }
 
-    /// Whether forgetting the key would forget a gate or an open circuit.
+    /// Whether the key has a closed gate or an open circuit, which dropping it would lose.
     pub(crate) fn is_closed(&self, now: Time) -> bool {
         let (gate, breaker) = match self {
             Self::Active(active) => (active.state.pace.gate(), &active.state.breaker),
@@ -68,18 +68,18 @@ impl Key {
         gate > now || breaker.open_until(now).is_some()
     }
 
-    /// A key that begins with what was learned elsewhere. `None`: dated in the future, so nobody's memory.
+    /// A key that starts from a saved record. `None`: the record is dated in the future.
     pub(crate) fn remembering(learned: &Learned, rules: &RegistryRules, now: Time, wall_now: WallTime) -> Option<Self> {
         let mut state = KeyState::new(&rules.key);
         if !state.restore(&rules.key, learned, now, wall_now) {
             return None;
         }
-        // Nothing was sent in this process, so every place of a window is free.
+        // Nothing was sent in this process, so every slot of a window is free.
         let pace = Some(state.pace.rest(u64::MAX)?);
         Some(Self::Idle(Box::new(Idle { pace, breaker: Breaker::new(), last: now })))
     }
 
-    /// What is worth remembering; `None` when nothing is known, or nothing but the start.
+    /// The learned state to save; `None` when nothing was learned.
     pub(crate) fn learned(&self, rules: &RegistryRules, now: Time, wall_now: WallTime) -> Option<Learned> {
         let mut learned = match self {
             Self::Active(active) => active.state.learned(&rules.key, now, wall_now),
@@ -94,7 +94,7 @@ impl Key {
         is_news.then_some(learned)
     }
 
-    /// Whether a request is on its way.
+    /// Whether a request is in flight.
     pub(crate) const fn is_in_flight(&self) -> bool {
         match self {
             Self::Active(active) => active.state.lane.in_flight() > 0,
@@ -109,7 +109,7 @@ impl Key {
         }
     }
 
-    /// What was counted since it went to work; counted elsewhere from now on.
+    /// Returns and resets the counts since it became active.
     pub(crate) fn take_tally(&mut self) -> Tally {
         match self {
             Self::Active(active) => std::mem::take(&mut active.tally),
@@ -117,7 +117,7 @@ impl Key {
         }
     }
 
-    /// What was counted since it went to work.
+    /// Counts since it became active.
     pub(crate) fn tally(&self) -> Tally {
         match self {
             Self::Active(active) => active.tally,
@@ -128,10 +128,10 @@ impl Key {
 
 impl Idle {
     fn gate(&self) -> Time {
-        self.pace.as_ref().map_or(Time::ZERO, RestingPace::gate)
+        self.pace.as_ref().map_or(Time::ZERO, IdlePace::gate)
     }
 
-    /// The state that it fell asleep with.
+    /// Rebuilds the state from before it became idle.
     pub(crate) fn state(&self, rules: &RegistryRules, now: Time) -> KeyState {
         KeyState::wake(self.pace.as_ref(), self.breaker, &rules.key, now)
     }

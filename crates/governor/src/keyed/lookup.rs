@@ -1,18 +1,18 @@
-//! Handles that one caller used last, for callers that are given names and keep nothing themselves.
+//! Cache of recently used handles, for callers that are given names and keep no handles.
 //!
-//! Looking a name up takes the lock of its shard and counts one more owner of the key, and one less again: as much
-//! as everything else on the way of a request. Whoever comes back to the same hosts all the time, as a worker of a
-//! crawl does, finds them here at the price of a hash and a comparison. One per thread; it shares nothing.
+//! A lookup takes the shard's lock and changes the key's reference count twice: as expensive as the rest of a
+//! request's path. A caller that returns to the same hosts, such as a worker of a crawl, finds them here for a hash
+//! and a comparison. One cache per thread; nothing is shared.
 
 use super::domain::Domain;
 use super::handle::Handle;
 use super::registry::{Full, Registry};
 use crate::time::Time;
 
-/// Handles kept: more hosts than a worker alternates between. Each keeps its key from being forgotten.
+/// Cached handles: more hosts than a worker alternates between. Each keeps its key from being dropped.
 const KEPT: usize = 256;
 
-/// A registry, and the handles of it that were used last.
+/// A registry with a cache of recently used handles.
 #[derive(Debug)]
 pub struct Lookup<'a, W = ()> {
     registry: &'a Registry<W>,
@@ -20,13 +20,13 @@ pub struct Lookup<'a, W = ()> {
 }
 
 impl<'a, W: Default> Lookup<'a, W> {
-    /// Nothing kept yet.
+    /// An empty cache.
     #[must_use]
     pub fn new(registry: &'a Registry<W>) -> Self {
         Self { registry, kept: (0..KEPT).map(|_| None).collect() }
     }
 
-    /// The handle of `domain`, as [`Registry::handle`] gives it.
+    /// Returns the handle of `domain`, like [`Registry::handle`].
     ///
     /// # Errors
     /// When there is no room: all keys are in use or closed.

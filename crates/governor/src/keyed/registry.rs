@@ -1,8 +1,8 @@
-//! All keys of a program: finds them by name, forgets the ones that nobody uses, and says how they are.
+//! Registry of all keys of a program: finds them by name, drops unused ones, and reports their state.
 //!
-//! A key is found under the lock of its shard and used under a lock of its own, so nobody who sends waits for
-//! anybody but the senders to the same key. No lock is held while another shard's is taken, and a key's lock
-//! is taken under its shard's, never the other way round.
+//! A key is found under the lock of its shard and used under its own lock, so a sender waits only for senders to the
+//! same key. No shard's lock is taken while another shard's is held, and a key's lock is taken under its shard's,
+//! never the other way round.
 
 use super::config::{RegistryConfig, RegistryRules};
 use super::domain::Domain;
@@ -22,16 +22,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Steps in which room for one more key is looked for: with shards brought up to date 16 keys at a time, more
-/// means that everything is in use.
+/// Steps of the search for room for one more key: each brings 16 keys of a shard up to date. Beyond this number all
+/// keys are in use.
 const ROOM_STEPS: usize = 256;
 
-/// Keys by name. `W` is what the owner keeps with each key.
+/// Keys by name. `W` is a value that the owner attaches to each key.
 ///
-/// Driven like a [`Governor`](crate::Governor), by four kinds of methods: [`acquire`](Self::acquire) asks;
-/// [`feedback`](Self::feedback), [`cancel`](Self::cancel) and [`abandon`](Self::abandon) tell what became of a permit,
-/// each of which must be given back by one of them; [`snapshot`](Self::snapshot) shows; [`learned`](Self::learned) and
-/// [`restore`](Self::restore) remember. Beside them [`tend`](Self::tend) frees memory.
+/// It is used like a [`Governor`](crate::Governor), with four groups of methods: [`acquire`](Self::acquire) asks for
+/// a permit; [`feedback`](Self::feedback), [`cancel`](Self::cancel) and [`abandon`](Self::abandon) give a permit
+/// back, and each permit needs one of them; [`snapshot`](Self::snapshot) shows the state; [`learned`](Self::learned)
+/// and [`restore`](Self::restore) save and load it. [`tend`](Self::tend) frees memory.
 ///
 /// ```
 /// use gleaner_governor::{Admission, Time};
@@ -57,33 +57,32 @@ pub struct Registry<W = ()> {
 
 struct Part<W> {
     shard: Mutex<Shard<W>>,
-    /// When the shard's oldest key was last used, or earlier: where to look for room. A hint; it is checked
-    /// under the lock.
+    /// Last use of the shard's oldest key, or earlier: a hint for the search for room, checked under the lock.
     oldest: AtomicU64,
 }
 
-/// There is no room for another key: all are in use or closed.
+/// No room for another key: all are in use or closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// Which key.
+    /// The key that did not fit.
     pub domain: Domain,
-    /// How many there may be.
+    /// Maximum number of keys.
     pub keys_max: usize,
 }
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} keys are in use or closed; {} would be one more", self.keys_max, self.domain)
+        write!(f, "key limit reached: all {} keys are in use or closed; no room for {}", self.keys_max, self.domain)
     }
 }
 
 impl std::error::Error for Full {}
 
 impl<W: Default> Registry<W> {
-    /// An empty registry. `seed` are random bits, so that nobody can choose names that fall into one place.
+    /// An empty registry. `seed` are random bits, so that nobody can choose names that collide.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// A setting is invalid.
     pub fn new(config: RegistryConfig, seed: u64) -> Result<Self, ConfigError> {
         let rules = RegistryRules::new(config)?;
         let part = || Part { shard: Mutex::default(), oldest: AtomicU64::new(u64::MAX) };
@@ -97,10 +96,10 @@ impl<W: Default> Registry<W> {
         &self.rules.config
     }
 
-    /// The handle of `domain`, which is made if nobody has asked for it before.
+    /// Returns the handle of `domain`, and creates the key if it is new.
     ///
     /// # Errors
-    /// When there is no room: all keys are in use or closed.
+    /// No room: all keys are in use or closed.
     #[inline]
     pub fn handle(&self, domain: &Domain, now: Time) -> Result<Handle<W>, Full> {
         let (name, hash) = self.place_of(domain);
@@ -112,8 +111,8 @@ impl<W: Default> Registry<W> {
             .ok_or_else(|| Full { domain: domain.clone(), keys_max: self.rules.config.keys_max })
     }
 
-    /// Begins with what was learned elsewhere about `domain`. False when the key is known already, when there
-    /// is no room, or when the record is dated in the future.
+    /// Starts `domain` from a saved record. False when the key exists already, when there is no room, or when the
+    /// record is dated in the future.
     pub fn restore(&self, domain: &Domain, learned: &Learned, now: Time, wall_now: WallTime) -> bool {
         let (name, hash) = self.place_of(domain);
         if self.part(hash).lock().find(hash, name).is_some() {
@@ -129,7 +128,7 @@ impl<W: Default> Registry<W> {
         let mut key = Some(key);
         loop {
             let mut shard = part.lock();
-            // Somebody may have been faster.
+            // Another thread may have inserted it.
             if let Some(entry) = shard.find(hash, name) {
                 return Some(Handle { entry: Arc::clone(entry) });
             }
@@ -151,13 +150,13 @@ impl<W: Default> Registry<W> {
 
 /// Counts one more, unless there are `max`.
 fn take_place(len: &AtomicUsize, max: usize) -> bool {
-    // Relaxed: the number says nothing about other memory.
+    // Relaxed: the number guards no other memory.
     len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < max).then_some(len + 1)).is_ok()
 }
 
 impl<W> Registry<W> {
-    /// Asks whether a request may be sent at `now`; `since` is when its caller began to ask.
-    /// [`Admission::Send`] counts as sent.
+    /// Asks whether a request may be sent at `now`; `since` is when the caller first asked. [`Admission::Send`]
+    /// counts as sent.
     #[inline]
     pub fn acquire(&self, handle: &Handle<W>, since: Time, now: Time) -> Admission {
         if now.nanos_since(since) <= self.rules.throttled
@@ -181,8 +180,7 @@ impl<W> Registry<W> {
         admission
     }
 
-    /// Tells what came back for a permit of this handle, and says what to do next. A retry asks for a permit like
-    /// everything else.
+    /// Reports the answer for a permit of this handle, and returns what to do next. A retry needs a new permit.
     #[inline]
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by its answer")]
     pub fn feedback(&self, handle: &Handle<W>, permit: Permit, feedback: &Feedback, now: Time) -> Advice {
@@ -196,7 +194,7 @@ impl<W> Registry<W> {
     fn feedback_locked(&self, handle: &Handle<W>, permit: &Permit, feedback: &Feedback, now: Time) -> Advice {
         let entry = &handle.entry;
         let mut key = entry.lock(&self.rules, now);
-        // A key with something in flight does not rest.
+        // A key with a request in flight is never idle.
         let Key::Active(active) = &mut *key else { return Advice::Done };
         let statuses = if entry.has_statuses { self.rules.statuses_of(entry.name()) } else { None };
         let advice = active.feedback(&self.rules, statuses, permit, feedback, now);
@@ -204,7 +202,7 @@ impl<W> Registry<W> {
         advice
     }
 
-    /// Takes back a request that was never sent: it owes nothing.
+    /// Takes back a request that was never sent. It counts against no limit.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by cancelling it")]
     pub fn cancel(&self, handle: &Handle<W>, permit: Permit, now: Time) {
         if let Key::Active(active) = &mut *handle.entry.lock(&self.rules, now) {
@@ -212,7 +210,7 @@ impl<W> Registry<W> {
         }
     }
 
-    /// Tells that a request was sent and that nobody waited for its answer.
+    /// Reports that a request was sent and its caller stopped waiting.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by abandoning it")]
     pub fn abandon(&self, handle: &Handle<W>, permit: Permit, now: Time) {
         if let Key::Active(active) = &mut *handle.entry.lock(&self.rules, now) {
@@ -220,27 +218,27 @@ impl<W> Registry<W> {
         }
     }
 
-    /// Keys that are known.
+    /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether no key is known.
+    /// Whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Looks after all keys: puts those away that nobody used for the breaker's window, and forgets those that
-    /// nobody used for `forget_after`. To be called every half of the shorter of the two, or less often: until
-    /// then keys take more memory, and nothing else. A shard's lock is held for 16 keys at a time.
+    /// Maintains all keys: makes idle those unused for the breaker's window, and drops those unused for
+    /// `forget_after`. Call it every half of the shorter of the two times; called less often, keys only take more
+    /// memory. A shard's lock is held for 16 keys at a time.
     pub fn tend(&self, now: Time) {
         (0..self.shards.len()).for_each(|shard| self.tend_shard(shard, now));
     }
 
-    /// The part of [`tend`](Self::tend) that one shard is, for whoever wants to do something else in between.
-    /// Shards are numbered from 0.
+    /// Does the work of [`tend`](Self::tend) for one shard, for callers that do other work in between. Shards are
+    /// numbered from 0.
     pub fn tend_shard(&self, shard: usize, now: Time) {
         let Some(part) = self.shards.get(shard) else { return };
         let mut left = part.lock().watched();
@@ -250,8 +248,8 @@ impl<W> Registry<W> {
         while self.forget_step(shard, now).more {}
     }
 
-    /// The last part of [`tend_shard`](Self::tend_shard) for at most 16 keys: forgets those that nobody used for
-    /// `forget_after`. Their memory is freed when what is returned is dropped, with no lock held.
+    /// The last step of [`tend_shard`](Self::tend_shard) for at most 16 keys: drops those unused for `forget_after`.
+    /// Dropping the returned value frees their memory, with no lock held.
     pub fn forget_step(&self, shard: usize, now: Time) -> Forgotten<W> {
         let before = now.as_nanos().checked_sub(self.rules.forget).map(Time::from_nanos);
         let mut gone = Vec::with_capacity(STEP);
@@ -266,7 +264,7 @@ impl<W> Registry<W> {
         Forgotten::new(gone, more)
     }
 
-    /// Forgets the key that was idle the longest of all that may go. False when there is none.
+    /// Drops the longest idle key that may be dropped. False when there is none.
     fn make_room(&self, now: Time) -> bool {
         for _ in 0..ROOM_STEPS {
             let Some((part, rival)) = self.oldest_part() else { return false };
@@ -282,7 +280,7 @@ impl<W> Registry<W> {
         false
     }
 
-    /// The shard with the oldest key, and how old the next one's is.
+    /// The shard with the oldest key, and the age of the second oldest shard.
     fn oldest_part(&self) -> Option<(&Part<W>, Time)> {
         let (mut best, mut rival): (Option<(&Part<W>, u64)>, u64) = (None, u64::MAX);
         for part in &self.shards {
@@ -298,8 +296,8 @@ impl<W> Registry<W> {
         best.filter(|&(_, oldest)| oldest != u64::MAX).map(|(part, _)| (part, Time::from_nanos(rival)))
     }
 
-    /// How the registry is, with the `top` keys that are used most; no more than `snapshot_keys_max`. Nobody is kept from
-    /// sending meanwhile, so what happens during the look may be in it or not.
+    /// State of the registry, with the `top` most used keys, at most `snapshot_keys_max`. It blocks no sender, so
+    /// concurrent changes may be missing.
     #[must_use]
     pub fn snapshot(&self, top: usize, now: Time) -> Snapshot {
         let mut snapshot = Snapshot { keys_known: self.len(), ..Snapshot::default() };
@@ -326,7 +324,7 @@ impl<W> Registry<W> {
             });
         }
         let top = top.min(self.rules.config.snapshot_keys_max);
-        // The name decides between two that are used alike, so that two looks at one state agree.
+        // The name breaks ties, so that two snapshots of one state are equal.
         used.sort_unstable_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name().cmp(other.name())));
         used.truncate(top);
         snapshot.keys = used.iter().filter_map(|(_, entry)| self.look_at(entry, now)).collect();
@@ -340,7 +338,7 @@ impl<W> Registry<W> {
         }
     }
 
-    /// Hands everything that is worth remembering to `keep`, with no shard locked meanwhile.
+    /// Passes every record worth saving to `keep`, with no shard locked meanwhile.
     pub fn learned(&self, now: Time, wall_now: WallTime, mut keep: impl FnMut(&str, &Learned)) {
         for part in &self.shards {
             let mut from = 0;
@@ -360,20 +358,20 @@ impl<W> Registry<W> {
         }
     }
 
-    /// What is worth remembering about one key.
+    /// The learned state of one key.
     #[must_use]
     pub fn learned_about(&self, handle: &Handle<W>, now: Time, wall_now: WallTime) -> Option<Learned> {
         handle.entry.lock(&self.rules, now).learned(&self.rules, now, wall_now)
     }
 
-    /// The name that a domain is governed under, and its hash.
+    /// The key name of a domain, and its hash.
     #[inline]
     pub(crate) fn place_of<'a>(&self, domain: &'a Domain) -> (&'a str, u64) {
         let name = self.rules.group_of(domain.as_str());
         (name, hash(self.seed, name.as_bytes()))
     }
 
-    /// The hash of a name. It is not kept with each key: eight bytes, eight million with a million of them.
+    /// Hashes a name again. The hash is not stored with each key: that would take 8 MB per million keys.
     fn hash_again(&self) -> impl Fn(&str) -> u64 + use<W> {
         let seed = self.seed;
         move |name| hash(seed, name.as_bytes())
@@ -392,9 +390,9 @@ impl<W> Part<W> {
         self.shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Visits the keys that are looked after, without the lock.
+    /// Visits the keys of the watch list, without the lock.
     fn visit_watched(&self, mut visit: impl FnMut(&Arc<Entry<W>>)) {
-        // The list moves on meanwhile; its slots are noted first, so that no key is visited twice.
+        // The list changes meanwhile; its slots are copied first, so that no key is visited twice.
         let slots = self.lock().watched_slots();
         for step in slots.chunks(STEP) {
             let entries = self.lock().entries(step);

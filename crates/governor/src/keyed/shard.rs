@@ -1,9 +1,8 @@
-//! One part of a registry: its keys by name, who was idle the longest, and who has to be looked after.
+//! One shard of a registry: its keys by name, the heap of idle times, and the watch list.
 //!
-//! Everything here happens under the shard's lock, and nothing here takes longer than [`STEP`] keys. A slot is
-//! a number; names find it, the heap orders it, the watch list looks after it. Each slot has one record in
-//! the heap, whose time is never later than the key's last use, so that the top, once brought up to date, is
-//! the key that was idle the longest.
+//! Everything here runs under the shard's lock and handles at most [`STEP`] keys at a time. A slot is a number: names
+//! map to it, the heap orders it, the watch list visits it. Each slot has one entry in the heap, whose time is never
+//! later than the key's last use. So the top, once brought up to date, is the longest idle key.
 
 use super::config::RegistryRules;
 use super::handle::Entry;
@@ -15,32 +14,32 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// Keys that are looked at while the lock is held: some ten microseconds, when none of them is in the cache.
+/// Keys per step under the lock: some ten microseconds, when none of them is in the CPU cache.
 pub(crate) const STEP: usize = 16;
 
-/// A slot and the last use of its key that the heap knows of.
+/// A slot, and the last use of its key as the heap knows it.
 type Record = Reverse<(Time, u32)>;
 
 #[derive(Debug)]
 pub(crate) struct Shard<W> {
     names: HashTable<u32>,
     slots: Vec<Option<Arc<Entry<W>>>>,
-    /// Whether a slot is in the watch list. Stays true when the key is forgotten before the list is walked.
+    /// Whether a slot is in the watch list. Stays true when the key is dropped before the list is walked.
     is_watched: Vec<bool>,
     free: Vec<u32>,
     by_age: BinaryHeap<Record>,
-    /// Keys at work, and keys at rest whose circuit is not closed.
+    /// Active keys, and idle keys whose circuit is not closed.
     watch: VecDeque<u32>,
-    /// What keys counted that rest by now or are forgotten.
+    /// Counts of keys that are idle or dropped.
     pub(crate) totals: Totals,
     pub(crate) forgotten: u64,
 }
 
-/// Keys that were forgotten in one step; to be dropped when no lock is held.
+/// Keys dropped in one step. Drop this value when no lock is held.
 #[derive(Debug)]
 pub struct Forgotten<W = ()> {
     gone: Vec<Arc<Entry<W>>>,
-    /// Whether there are more that may be forgotten.
+    /// Whether more keys may be dropped.
     pub more: bool,
 }
 
@@ -89,7 +88,7 @@ impl<W> Shard<W> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    /// Adds a key; `make` gets the number of its slot. A table that grows asks for the hashes of the others again.
+    /// Adds a key; `make` gets its slot number. A table that grows hashes the other names again.
     pub(crate) fn insert(
         &mut self,
         hash: u64,
@@ -100,7 +99,7 @@ impl<W> Shard<W> {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.is_watched.push(false);
-            // Room for all, so that nothing is allocated while keys are forgotten: that would take milliseconds.
+            // Room for all, so that dropping keys allocates nothing: that would take milliseconds.
             self.free.reserve(self.slots.capacity());
             (self.slots.len() - 1) as u32
         });
@@ -113,12 +112,12 @@ impl<W> Shard<W> {
         entry
     }
 
-    /// No key of this shard was last used before.
+    /// No key of this shard was last used before this time.
     pub(crate) fn oldest(&self) -> Time {
         self.by_age.peek().map_or(Time::NEVER, |&Reverse((at, _))| at)
     }
 
-    /// Looks after a key from now on.
+    /// Adds a key to the watch list.
     pub(crate) fn watch(&mut self, slot: u32) {
         if let Some(is_watched) = self.is_watched.get_mut(slot as usize).filter(|is_watched| !**is_watched) {
             *is_watched = true;
@@ -135,7 +134,7 @@ impl<W> Shard<W> {
         self.watch.iter().copied().collect()
     }
 
-    /// The keys of these slots, as far as they are still there.
+    /// The keys of these slots that still exist.
     pub(crate) fn entries(&self, slots: &[u32]) -> Vec<Arc<Entry<W>>> {
         slots.iter().filter_map(|&slot| self.entry(slot).cloned()).collect()
     }
@@ -147,8 +146,8 @@ impl<W> Shard<W> {
         (part.iter().filter_map(Clone::clone).collect(), part.len())
     }
 
-    /// Looks after the next keys of the watch list: puts those away that nobody uses, and lets those go that
-    /// rest with a closed circuit. `left`: how many of the list are still to be looked at in this round.
+    /// Visits the next keys of the watch list: makes unused ones idle, and removes idle ones with a closed circuit.
+    /// `left`: keys still to visit in this round.
     pub(crate) fn look_after(&mut self, rules: &RegistryRules, left: &mut usize, now: Time) {
         for _ in 0..STEP.min(*left) {
             *left -= 1;
@@ -169,8 +168,8 @@ impl<W> Shard<W> {
         }
     }
 
-    /// Forgets keys that nobody has used since `before`, at most [`STEP`] of them, and puts them into `gone`, which has
-    /// room for them. True when there are more.
+    /// Drops at most [`STEP`] keys that were not used since `before`, and puts them into `gone`, which has room for
+    /// them. True when there are more.
     pub(crate) fn forget_before(
         &mut self,
         rules: &RegistryRules,
@@ -188,8 +187,8 @@ impl<W> Shard<W> {
         true
     }
 
-    /// Forgets the key that was idle the longest, if that is sure within a step and it was not used after
-    /// `rival`, the age of another shard's oldest.
+    /// Drops the longest idle key, if one step can find it and it was not used after `rival`, the age of another
+    /// shard's oldest key.
     pub(crate) fn forget_one(
         &mut self,
         rules: &RegistryRules,
@@ -209,8 +208,8 @@ impl<W> Shard<W> {
         None
     }
 
-    /// Takes the top of the heap: forgets it if it was really not used since `limit` and owes nothing, and puts
-    /// it back in its place otherwise.
+    /// Takes the top of the heap: drops it if it was not used since `limit` and may be dropped, and puts it back
+    /// otherwise.
     fn forget_oldest(
         &mut self,
         rules: &RegistryRules,
@@ -227,10 +226,10 @@ impl<W> Shard<W> {
             self.by_age.push(Reverse((last, slot)));
             return None;
         }
-        // Handles are given out under this lock only, and a permit needs one: with none, nothing is on its way.
+        // Handles are created under this lock only, and a permit needs one: without a handle nothing is in flight.
         if last > limit || Arc::strong_count(entry) > 1 || key.is_in_flight() || key.is_closed(now) {
             drop(key);
-            // As if it had just been used: it is looked at again when all others have been.
+            // Treated as just used: it is visited again after all others.
             self.by_age.push(Reverse((now.max(last), slot)));
             return None;
         }

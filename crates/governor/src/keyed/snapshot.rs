@@ -1,23 +1,23 @@
-//! What an operator may see of a registry: sums over everything, and the keys that are used most.
+//! Snapshot of a registry for an operator: totals, and the most used keys.
 
 use crate::reasons::WaitReason;
 use crate::retry::circuit::CircuitState;
 use std::time::Duration;
 
-/// Sums.
+/// Totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that were let through.
+    /// Admitted requests.
     pub granted: u64,
-    /// Of those, the ones that waited longer than `throttled_after`.
+    /// Admitted requests that waited longer than `throttled_after`.
     pub throttled: u64,
-    /// Questions that were answered with no because the circuit was open.
+    /// Requests denied because the circuit was open.
     pub denied: u64,
     /// Retries that were advised.
     pub retries: u64,
 }
 
-/// The sums of one key since it was last at rest, in half of the memory.
+/// Totals of one key since it was last idle, in half the memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) granted: u32,
@@ -53,11 +53,11 @@ impl From<Tally> for Totals {
 /// One key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySnapshot {
-    /// Whose it is.
+    /// Domain or group of the key.
     pub domain: Box<str>,
-    /// The present rate.
+    /// The current rate.
     pub rate_per_s: f64,
-    /// What is in the token bucket. The strategy `gleaner` has none: 1 when a request may go out, else 0.
+    /// Tokens in the bucket. The strategy `gleaner` has none: 1 when a request may be sent, else 0.
     pub tokens: f64,
     /// The smoothed mean of latencies; `None` before the first answer.
     pub latency_mean: Option<Duration>,
@@ -65,43 +65,43 @@ pub struct KeySnapshot {
     pub latency_p95: Option<Duration>,
     /// Answers in the breaker's window that say something about the provider's health.
     pub answers: u32,
-    /// The share of them that failed.
+    /// Share of these answers that failed.
     pub error_rate: f64,
     /// The circuit.
     pub circuit: CircuitState,
     /// Failures in a row.
     pub failures_in_row: u16,
-    /// Time until a Retry-After, a ban or an open circuit is over; zero when the key is open.
+    /// Time until a Retry-After, a ban or an open circuit ends; zero when requests may be sent.
     pub opens_in: Duration,
-    /// Time until the gate opens: a Retry-After ends exactly then. Zero when it is open.
+    /// Time until the gate opens: exactly the end of a Retry-After. Zero when it is open.
     pub gate_in: Duration,
     /// Time until the pace alone allows the next send, counted from the previous one.
     pub pace_in: Duration,
-    /// What a request would wait for now.
+    /// The reason why a request would wait now.
     pub waits_for: Option<WaitReason>,
-    /// A Retry-After was kept and refused again, so the pace of tries is lowered.
+    /// The provider refused again after its Retry-After was kept, so trials are slower.
     pub retry_after_too_short: bool,
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: u16,
-    /// What happened since the key was last at rest.
+    /// Totals since the key was last idle.
     pub totals: Totals,
 }
 
 /// A registry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Sums since the registry was made.
+    /// Totals since the registry was created.
     pub totals: Totals,
-    /// Keys that are known.
+    /// Number of keys.
     pub keys_known: usize,
-    /// Of those, the ones that are used now or whose circuit is not closed.
+    /// Keys in use, or whose circuit is not closed.
     pub keys_active: usize,
-    /// Circuits that let nothing through.
+    /// Open circuits.
     pub circuits_open: usize,
-    /// Circuits that let a probe through.
+    /// Half-open circuits, which let a probe through.
     pub circuits_half_open: usize,
-    /// Keys that were pushed out or forgotten so far.
+    /// Keys dropped so far.
     pub keys_forgotten: u64,
-    /// The keys with the most answers in the breaker's window, that many as were asked for and are allowed.
+    /// The keys with the most answers in the breaker's window, as many as requested and allowed.
     pub keys: Vec<KeySnapshot>,
 }

@@ -1,13 +1,13 @@
-//! How long the recent answers of a key took, for people: never decides anything.
+//! Recent latencies of a key, for people; they decide nothing.
 //!
-//! Fixed memory and no loop on the way of a request: the 95th percentile is taken from a ring when somebody asks.
+//! Fixed memory and no loop in a request's path: the 95th percentile is computed from a ring on demand.
 
 /// Latencies kept: enough for a 95th percentile that one outlier does not move.
 const KEPT: usize = 32;
-/// Weight of a new answer in the mean: five answers ago counts a third.
+/// Weight of a new answer in the mean: an answer five back counts a third.
 const WEIGHT: f32 = 0.2;
 
-/// How long answers take.
+/// Latencies of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     /// Packed microseconds; the oldest is overwritten.
@@ -31,7 +31,7 @@ impl Latencies {
         self.keep(pack(micros));
     }
 
-    /// Adds some packed latencies, whose mean in microseconds is known. In the mean they weigh as if each had been it.
+    /// Adds packed latencies with a known mean in microseconds. In the smoothed mean each counts as that mean.
     pub(crate) fn add_many(&mut self, packed: &[u16], mean: u64) {
         let new = mean as f32;
         let weight = 1.0 - (1.0 - WEIGHT).powi(packed.len() as i32);
@@ -57,7 +57,7 @@ impl Latencies {
         let len = usize::from(self.len);
         let rank = (len * 95).div_ceil(100).checked_sub(1)?;
         let mut kept = self.ring;
-        // Packing keeps the order.
+        // Packed values keep their order.
         let (_, &mut packed, _) = kept[..len].select_nth_unstable(rank);
         Some(unpack(packed) * 1000)
     }
@@ -66,7 +66,7 @@ impl Latencies {
 /// Bits of the number before the shift.
 const MANTISSA: u32 = 11;
 
-/// Microseconds in 16 bits, to a twentieth of a percent: eleven bits and how far to shift them. Order is kept.
+/// Microseconds in 16 bits, to a twentieth of a percent: eleven bits and a shift. Order is kept.
 #[inline]
 pub(crate) const fn pack(micros: u64) -> u16 {
     let bits = u64::BITS - micros.leading_zeros();

@@ -1,8 +1,7 @@
-//! Many ordinary requests at once: what a busy key tells its law without a word for each of them.
+//! A batch of ordinary requests, which a busy key reports to its law at once.
 //!
-//! Ordinary is what changes nothing by itself: sent on time, accepted, not late, with nothing being tried or
-//! waited for. The law takes in how many there were, and looks once whether to grow. It could have grown some
-//! requests earlier; never later by more than a batch.
+//! An ordinary request alone changes nothing: it was sent on time, accepted, not late, with no trial running and no gate
+//! closed. The law adds the batch and checks once whether to raise the rate. It raises at most one batch late.
 
 use super::{Law, Mode};
 use crate::time::Time;
@@ -21,8 +20,8 @@ pub(crate) struct Ordinary {
 }
 
 impl Law {
-    /// How many ordinary answers may be told at once; `None` while every request matters.
-    pub(crate) fn patience(&self) -> Option<u8> {
+    /// How many ordinary answers may be reported at once; `None` while the law must see every request.
+    pub(crate) fn batch_max(&self) -> Option<u8> {
         let every_one_matters = self.episode.is_some()
             || self.shut > 0
             || self.mode == Mode::Drain
@@ -36,7 +35,7 @@ impl Law {
         Some(if is_still { self.tuning.batch_still } else { self.tuning.batch_growing })
     }
 
-    /// Answers to what was sent before do not count.
+    /// Answers to requests sent before this do not count.
     pub(crate) const fn since(&self) -> Time {
         self.since
     }
@@ -46,7 +45,7 @@ impl Law {
         self.latency.late_after(self.tuning)
     }
 
-    /// Takes in ordinary requests up to `now`.
+    /// Applies ordinary requests up to `now`.
     pub(crate) fn on_ordinary(&mut self, batch: &Ordinary, now: Time) {
         self.sent = self.sent.wrapping_add(u32::from(batch.sends));
         self.accepted = self.accepted.saturating_add(u32::from(batch.sends));

@@ -1,17 +1,17 @@
-//! The strategies `aimd` and `fixed`: a token bucket whose rate answers may move.
+//! The strategies `aimd` and `fixed`: a token bucket whose rate may change with the answers.
 //!
-//! Why offer it beside the law: it is what people know, and what they compare with. A success in time adds a
-//! step, an overload or a late answer multiplies by a factor, once per burst: what was in flight when the
-//! rate was cut says nothing new. Never sleeps; it answers with an absolute time.
+//! Why offer it beside the law: people know it and compare with it. A timely success adds a step; an overload or a
+//! late answer multiplies by a factor, once per burst: requests in flight during a cut say nothing new. Never sleeps:
+//! it returns an absolute time.
 
 use crate::admission::permit::is_later;
 use crate::config::{Aimd, Rules, Strategy};
 use crate::signals::outcome::Verdict;
 use crate::time::{SECOND, Time, seconds_between};
 
-/// Floating point may leave this much of a token missing when its time has come.
+/// Rounding may leave this much of a token missing at its due time.
 const ALMOST: f64 = 1e-6;
-/// Weight of a new answer in the mean latency: five answers ago counts a third.
+/// Weight of a new answer in the mean latency: an answer five back counts a third.
 const WEIGHT: f64 = 0.2;
 
 /// A token bucket.
@@ -20,11 +20,11 @@ pub(crate) struct Bucket {
     tokens: f64,
     filled_at: Time,
     per_s: f64,
-    /// Nothing is sent before: Retry-After.
+    /// Nothing is sent before this time: Retry-After.
     pub(crate) gate: Time,
     /// Smoothed mean of latencies in nanoseconds; 0 before the first answer.
     latency: f64,
-    /// Sends so far at the last cut.
+    /// Number of sends at the last cut.
     sent_at_cut: u32,
 }
 
@@ -51,7 +51,7 @@ impl Bucket {
         self.per_s
     }
 
-    /// What is in it at `now`.
+    /// Tokens at `now`.
     pub(crate) fn tokens(&self, rules: &Rules, now: Time) -> f64 {
         if now <= self.filled_at {
             return self.tokens;
@@ -64,17 +64,17 @@ impl Bucket {
         self.filled_at = self.filled_at.max(now);
     }
 
-    /// When there is a whole token; zero when there is one.
+    /// When a whole token is available; zero when it is already.
     pub(crate) fn token_at(&self, rules: &Rules, now: Time) -> Time {
         let missing = 1.0 - self.tokens(rules, now);
         if missing <= ALMOST {
             return Time::ZERO;
         }
-        // `filled_at` is later than `now` only when somebody's clock went backwards.
+        // `filled_at` is later than `now` only when a clock went backwards.
         self.filled_at.max(now).plus((missing / self.per_s * SECOND as f64).ceil() as u64)
     }
 
-    /// The same for a key whose sends are counted anew.
+    /// The same for an idle key, whose sends are counted from zero.
     pub(crate) fn at_rest(&self) -> Self {
         Self { sent_at_cut: 0, ..self.clone() }
     }
@@ -90,8 +90,8 @@ impl Bucket {
         self.tokens = (self.tokens + 1.0).min(rules.burst);
     }
 
-    /// Takes in the answer to the send number `seq` of `sent`, which took `latency` nanoseconds; true when it is the
-    /// first of its burst to say "too fast".
+    /// Applies the answer to send number `seq` of `sent`, which took `latency` nanoseconds; true for the first
+    /// throttle of a burst.
     pub(crate) fn on_answer(
         &mut self,
         rules: &Rules,
@@ -118,8 +118,8 @@ impl Bucket {
         is_first
     }
 
-    /// A success in time adds a step; true for one that is late. In time is the mean so far, no less than what was
-    /// expected and no more than what is late.
+    /// A timely success adds a step; true for a late one. Timely is the mean so far, within the target and
+    /// `late_factor` times the target.
     fn on_success(&mut self, rules: &Rules, aimd: &Aimd, latency: f64, now: Time) -> bool {
         let expected = aimd.latency_target.as_nanos() as f64;
         let target = self.latency.clamp(expected, expected * aimd.late_factor);
@@ -134,7 +134,7 @@ impl Bucket {
         self.latency += (latency - self.latency) * weight;
     }
 
-    /// What is in the bucket was filled at the old rate.
+    /// Fills the bucket at the old rate first.
     fn set(&mut self, rules: &Rules, per_s: f64, now: Time) {
         self.fill(rules, now);
         self.per_s = per_s.clamp(rate(rules.slowest), rate(rules.fastest));

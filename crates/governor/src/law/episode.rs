@@ -1,17 +1,16 @@
-//! From the first refusal to the first success behind it.
+//! An episode: from the first refusal to the first success after it.
 //!
-//! Requests that were in flight when the first refusal came are echoes of the same event and
-//! change nothing (one decrease per burst). Then one request at a time tries whether the provider
-//! is open again: soon at first, because a bucket refills within a few intervals, and if that is
-//! refused too, at the moments at which windows of the usual lengths would have turned. What the
-//! episode took, and what was accepted since the one before, tell the limit.
+//! Answers to requests that were in flight at the first refusal are echoes of the same event and change nothing (one
+//! decrease per burst). Then one request at a time (a trial) tests whether the provider accepts requests again: soon
+//! at first, because a bucket refills within a few intervals, and if that is refused too, at the ends of windows of
+//! the usual lengths. The duration of the episode and the number accepted since the previous one give the limit.
 
 use super::tuning::Tuning;
 use super::{Law, Mode, Refusal};
 use crate::law::window::Wait;
 use crate::time::{Time, nanos_in, seconds_between};
 
-/// A refusal that is not over.
+/// An episode that has not ended.
 #[derive(Clone, Debug)]
 pub(super) struct Episode {
     /// When the first refused request was sent, and the last.
@@ -21,27 +20,27 @@ pub(super) struct Episode {
     rate: f64,
     /// Accepted since the last episode.
     accepted: u32,
-    /// Refused tries.
+    /// Refused trials.
     trials: u8,
-    /// The provider said how long, at the first refusal and at the last.
+    /// Whether the provider said how long to wait, at the first refusal and at the last.
     told: bool,
     last_told: bool,
-    /// Directives that were kept and refused again: they proved too short.
+    /// Number of Retry-Afters that were kept and still refused: they were too short.
     in_vain: u8,
     /// The window's limit explains it.
     explained: bool,
-    /// A quota that the provider shows is used up: surely a window, so tries can be rarer.
+    /// A quota header shows zero left: surely a window, so trials can be rarer.
     exhausted: bool,
-    /// The limit of that quota; 0 if nobody said.
+    /// The limit of that quota; 0 if unknown.
     limit: u32,
-    /// When the oldest place was taken.
+    /// When the oldest slot of the window was taken.
     taken: Time,
 }
 
-/// The interval between tries while the provider says how long to stay away, after it was `before` and the cut made it
-/// `cut`. A directive is believed: the try goes out when it ends, and the deeper cut counts only after the episode.
-/// Directives that proved too short, `in_vain` of them, double the interval each time. The gate is never longer than
-/// the directive: what is lowered is the pace.
+/// The interval between trials while the provider sends a Retry-After. It was `before`, and the cut made it `cut`. A
+/// Retry-After is believed: the trial is sent when it ends, and the deeper cut applies only after the episode. Each
+/// Retry-After that proved too short (`in_vain` of them) doubles the interval. The gate is never longer than the
+/// Retry-After; only the pace drops.
 fn trial_interval(before: u64, cut: u64, told: u64, at_contact: u64, in_vain: u8, tuning: &Tuning) -> u64 {
     let doublings = u32::from(in_vain.saturating_sub(tuning.told_in_vain)).min(tuning.told_doublings_max);
     let interval = match doublings {
@@ -51,11 +50,11 @@ fn trial_interval(before: u64, cut: u64, told: u64, at_contact: u64, in_vain: u8
     interval.max(before.saturating_add(1))
 }
 
-/// What the end of an episode measured.
+/// Measurement at the end of an episode.
 struct Measured {
     wait: Wait,
     lasted_s: f64,
-    /// A window's, not a bucket's.
+    /// The limit is a window's, not a bucket's.
     is_long: bool,
     is_first: bool,
     /// The rate has hardly changed since the last episode, so the estimate is the limit.
@@ -66,12 +65,12 @@ struct Measured {
 }
 
 impl Law {
-    /// The interval that outlasts the episode, if there is one: the pace of tries is for the tries alone.
+    /// The interval after the current episode, if there is one: the interval of trials ends with it.
     pub(crate) fn lasting_interval(&self) -> u64 {
         self.episode.as_ref().map_or(self.interval, |episode| self.pace_after(episode))
     }
 
-    /// The interval to go on with after `episode`: the one before it with all its cuts. The tries have their own, see
+    /// The interval after `episode`: the one before it with all its cuts. Trials have their own, see
     /// [`trial_interval`].
     fn pace_after(&self, episode: &Episode) -> u64 {
         let first = match episode {
@@ -83,7 +82,7 @@ impl Law {
         nanos_in(1.0 / rate).clamp(self.fastest, self.slowest())
     }
 
-    /// Whether a Retry-After was kept and refused again, so that the pace of tries is lowered.
+    /// Whether the provider refused again after its Retry-After was kept, so that trials are slower.
     pub(crate) fn is_told_too_short(&self) -> bool {
         self.episode.as_ref().is_some_and(|episode| episode.in_vain > 0)
     }
@@ -94,7 +93,7 @@ impl Law {
         self.window.refund();
         self.accepted = self.accepted.saturating_sub(1);
         if let Some(wait) = refusal.retry_after {
-            // Exactly as long as told, and nothing on top.
+            // Exactly the Retry-After, nothing added.
             self.close_until(now.plus(wait));
         }
         if refusal.early && self.window.on_early_refused(now, self.tuning) {
@@ -121,7 +120,7 @@ impl Law {
         true
     }
 
-    /// Too many in flight: the lane has seen to it, and the pace is free to grow again.
+    /// Too many requests in flight: the lane handles it, and the rate may grow again.
     fn crowded(&mut self) {
         self.cut(self.tuning.slight_cut);
         self.is_free = true;
@@ -187,8 +186,8 @@ impl Law {
         self.episode = Some(episode);
     }
 
-    /// When to try again. The first episode knows no window, so it waits for one to turn; later
-    /// ones know how long it may take.
+    /// When to send the next trial. The first episode knows no window and waits for the end of one; later ones know
+    /// how long that may take.
     fn next_trial(&self, episode: &Episode, now: Time) -> Time {
         let (tuning, waited_s) = (self.tuning, seconds_between(episode.contact, now));
         if !self.window.is_learned() && self.count.refused.is_some() {
@@ -196,7 +195,7 @@ impl Law {
         }
         let before_s = seconds_between(episode.taken, episode.contact);
         if !self.window.is_learned() && before_s > tuning.turn_old_s {
-            // What was sent so long ago says nothing about a window that is full now.
+            // Sends from so long ago say nothing about a window that is full now.
             let wait_s = (tuning.trial_growth_old * waited_s).max(tuning.trial_old_min_s);
             return episode.contact.plus(nanos_in(wait_s));
         }
@@ -209,7 +208,7 @@ impl Law {
         episode.taken.plus(nanos_in(try_s * tuning.turn_pad)).plus(tuning.turn_pad_by)
     }
 
-    /// A quota is used up and nobody says until when: an episode without a refusal.
+    /// A quota is used up and its reset time is unknown: an episode without a refusal.
     pub(crate) fn on_exhausted(&mut self, limit: u32, now: Time) {
         if self.episode.is_some() {
             return;
@@ -266,7 +265,7 @@ impl Law {
         let lasted_s = seconds_between(episode.contact, opened);
         let is_long = lasted_s > self.tuning.long_s && lasted_s * episode.rate > self.tuning.long_requests;
         let accepted = f64::from(episode.accepted);
-        // A bucket was empty at each refusal; a window was full when it opened.
+        // A bucket was empty at each refusal; a window was full when the episode opened.
         let span_s = match self.count.refused {
             Some(refused) if !is_long => seconds_between(refused, episode.contact),
             _ => self.counted_s(opened),
@@ -305,7 +304,7 @@ impl Law {
         self.enter(Mode::Hold, now);
     }
 
-    /// The refusal passed soon: the provider has a pace.
+    /// The refusal was short: the provider limits the rate.
     fn learn_pace(&mut self, episode: &Episode, measured: &Measured, now: Time) {
         let (rate, tuning) = (episode.rate, self.tuning);
         let Measured { accepted, estimate, .. } = *measured;
@@ -313,7 +312,7 @@ impl Law {
             self.raise_to(tuning.climb_from * rate);
             self.enter(Mode::Climb, now);
         } else if accepted < tuning.few {
-            // Too few to measure: between half of the rate and what the count allows.
+            // Too few to measure: between half the rate and the rate that the count allows.
             let is_counted = accepted >= tuning.few_counted;
             let counted = estimate * (accepted + tuning.few_missing) / accepted;
             let limit = if is_counted { counted } else { tuning.few_guess * rate };
@@ -322,21 +321,21 @@ impl Law {
             self.enter(Mode::Climb, now);
         } else if self.mode == Mode::Probe && estimate > tuning.probe_believed * self.limit {
             let probed = self.probed(episode, estimate);
-            // What has been held for long is safer than a new measurement when refusals are many.
+            // After many refusals, a rate held for long is safer than a new measurement.
             let is_alarmed = self.refusals.is_alarmed(now, tuning);
             self.settle(if is_alarmed { probed.min(self.limit) } else { probed }, now);
         } else if measured.is_steady || estimate > tuning.steady * rate {
             self.settle(estimate.min(rate), now);
         } else {
-            // The rate rose all the while, so the count is too low: the limit is near the rate.
-            // With many refusals behind us another one is not worth the difference.
+            // The rate rose meanwhile, so the count is too low: the limit is near the rate. After many refusals
+            // another one is not worth the difference.
             let near = if self.refusals.is_alarmed(now, tuning) { tuning.far_under } else { tuning.just_under };
             self.settle((near * rate).max(estimate), now);
         }
     }
 
-    /// What a refused probe tells: refused at once, the limit is just under its rate; refused after
-    /// many extra requests, those were saved up and the limit is where it was.
+    /// The limit that a refused probe shows: refused at once, it is just under the probe's rate; refused after many
+    /// extra requests, those came from saved-up capacity and the limit is unchanged.
     fn probed(&self, episode: &Episode, estimate: f64) -> f64 {
         let extra = f64::from(episode.accepted.saturating_sub(self.accepted_before_probe))
             - self.limit * seconds_between(self.probe_from, episode.contact);

@@ -1,14 +1,12 @@
 //! When the next send is due: GCRA with a bounded credit for lateness.
 //!
-//! GCRA(I, L), ITU-T I.371: a request conforms if it comes no earlier than TAT - L, and then
-//! TAT = max(TAT, now) + I. Why not a token bucket: it is the same thing with a float that drifts,
-//! and its credit after a pause is a number somebody must remember to cap; here an idle gap resets
-//! TAT by itself (D2).
+//! GCRA(I, L), ITU-T I.371: a request conforms if it comes no earlier than TAT - L, and then TAT = max(TAT, now) + I.
+//! Why not a token bucket: it is the same with a float that drifts, and its credit after idle time must be capped;
+//! here an idle gap resets TAT (D2).
 //!
-//! The emission interval I changes between two sends. So the time kept is `base` = TAT without the
-//! last I, and I is added when the question is asked: a shorter interval takes effect at once, and
-//! so does a longer one. Two sends are never closer than the owner's ceiling, whatever I did in
-//! between. Never sleeps: it answers with an absolute time.
+//! The emission interval I changes between two sends. So the stored time is `base` = TAT without the last I, and I is
+//! added when the caller asks: a shorter or longer interval takes effect at once. Two sends are never closer than the
+//! ceiling. Never sleeps: it returns an absolute time.
 
 use crate::law::tuning::Tuning;
 use crate::time::Time;
@@ -27,8 +25,7 @@ impl Pacing {
         Self { base: Time::ZERO, last_send: Time::NEVER }
     }
 
-    /// The first moment at which a send conforms, for the emission interval in force and the
-    /// shortest gap that the owner allows.
+    /// The earliest conforming send time, for the current emission interval and the ceiling.
     pub(crate) fn due(&self, interval: u64, ceiling: u64, tuning: &Tuning) -> Time {
         if self.last_send == Time::NEVER {
             return Time::ZERO;
@@ -36,32 +33,32 @@ impl Pacing {
         self.base.plus(interval - credit(interval, tuning)).max(self.last_send.plus(ceiling))
     }
 
-    /// Books a send.
+    /// Counts a send.
     pub(crate) fn on_send(&mut self, now: Time, interval: u64) {
         self.base = if self.last_send == Time::NEVER { now } else { self.base.plus(interval).max(now) };
         self.last_send = now;
     }
 
-    /// The last send left later than it was booked. The gap that the owner allows counts from there; the
-    /// pace does not, or each delay would slow it down.
+    /// The last send left later than it was counted. The ceiling counts from the real time; the pace does not, or
+    /// each delay would slow it down.
     pub(crate) fn on_launch(&mut self, at: Time) {
         self.last_send = self.last_send.max(at);
     }
 
-    /// The shortest gap after a send on time, for this interval and the owner's ceiling.
+    /// The shortest gap after a send on time, for this interval and ceiling.
     pub(crate) fn gap(interval: u64, ceiling: u64, tuning: &Tuning) -> u64 {
         (interval - credit(interval, tuning)).max(ceiling)
     }
 
-    /// Goes on from sends that were spaced by [`Self::gap`], the next of which is due at `due`.
+    /// Continues from sends spaced by [`Self::gap`], the next of which is due at `due`.
     pub(crate) fn resume(&mut self, due: Time, interval: u64, ceiling: u64, tuning: &Tuning) {
         self.base = due.minus(interval - credit(interval, tuning));
-        // The last send was then or earlier.
+        // The last send was at this time or earlier.
         self.last_send = due.minus(Self::gap(interval, ceiling, tuning));
     }
 
-    /// Takes back a send that was never made. The gap to the next one still respects the ceiling,
-    /// since nobody can say how far the cancelled request got.
+    /// Takes back a send that was never made. The gap to the next one still respects the ceiling, because the
+    /// cancelled request may have left.
     pub(crate) fn refund(&mut self, interval: u64) {
         self.base = self.base.minus(interval);
     }

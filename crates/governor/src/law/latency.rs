@@ -1,11 +1,10 @@
-//! Silent slow-down: a provider that answers everything, but late, because we are too fast.
+//! Silent slowdown: the provider answers everything, but late, because we are too fast.
 //!
-//! Why not a limit on latency: nobody knows what is normal for a provider until it is seen. The
-//! baseline starts at the fastest of the first answers and follows the ordinary ones; late answers
-//! never move it. A single late answer is chance, so only a row of them counts. A queue delays by
-//! minutes what a tarpit delays by a factor, so very late answers count for more.
+//! Why not a fixed latency limit: normal latency differs between providers. The baseline starts at the fastest of the
+//! first answers and follows ordinary ones; late answers never move it. A single late answer is chance, so only a row
+//! of them counts. A queue delays by minutes, a tarpit by a factor, so very late answers count more.
 //!
-//! Never looks at errors: how fast a refusal comes says nothing.
+//! Ignores errors: the latency of a refusal says nothing.
 
 use crate::law::tuning::Tuning;
 use crate::time::{SECOND, Time, seconds_between};
@@ -16,7 +15,7 @@ pub(crate) struct Latency {
     /// Ordinary latency in nanoseconds.
     base: f64,
     samples: u8,
-    /// Late answers in the present row, with weight and without.
+    /// Late answers in the current row, weighted and unweighted.
     row: u8,
     late: u8,
     late_sum: f32,
@@ -24,14 +23,13 @@ pub(crate) struct Latency {
     late_until: Time,
     /// Ordinary answers since the last late one.
     ordinary: u8,
-    /// Answers to what was sent before are no news.
+    /// Answers to requests sent before this are ignored.
     since: Time,
     last: Time,
 }
 
 impl Latency {
-    /// Takes in the answer to a request that was sent at `sent_at`; true when a row of late ones is
-    /// complete.
+    /// Applies the answer to a request sent at `sent_at`; true when a row of late answers is complete.
     pub(crate) fn on_success(&mut self, sent_at: Time, now: Time, tuning: &Tuning) -> bool {
         let latency = now.nanos_since(sent_at) as f64;
         if self.samples < tuning.baseline_first {
@@ -71,7 +69,7 @@ impl Latency {
         self.end_row();
     }
 
-    /// Whether the baseline moves by time, so that many answers may be told at once.
+    /// Whether the baseline moves by time, so that answers may be batched.
     pub(crate) const fn is_settled(&self, tuning: &Tuning) -> bool {
         self.samples >= tuning.baseline_settled && self.late == 0
     }
@@ -81,7 +79,7 @@ impl Latency {
         (tuning.late * self.base).max(self.base + tuning.late_by_s * SECOND as f64) as u64
     }
 
-    /// Takes in so many ordinary answers with this mean, in nanoseconds.
+    /// Applies `answers` ordinary answers with this mean, in nanoseconds.
     pub(crate) fn on_ordinary(&mut self, answers: u16, mean: u64, now: Time, tuning: &Tuning) {
         self.follow(mean as f64, now, tuning);
         self.ordinary = self.ordinary.saturating_add(u8::try_from(answers - 1).unwrap_or(u8::MAX));
@@ -93,8 +91,8 @@ impl Latency {
         self.late_sum = 0.0;
     }
 
-    /// Ends the row, and ignores what was sent before `now`. Returns by how many seconds the
-    /// answers were late, and how many per second came through.
+    /// Ends the row and ignores requests sent before `now`. Returns the mean delay in seconds and the answers per
+    /// second.
     pub(crate) fn take_row(&mut self, now: Time) -> (f64, f64) {
         let mean = f64::from(self.late_sum) / f64::from(self.late.max(1));
         let delivered = match self.late {
@@ -116,18 +114,18 @@ impl Latency {
         self.ordinary
     }
 
-    /// Begins to count ordinary answers.
+    /// Starts to count ordinary answers.
     pub(crate) fn expect_ordinary(&mut self) {
         self.ordinary = 0;
     }
 
-    /// Forgets what was ordinary: the provider is slower now, and it is not because of us.
+    /// Drops the baseline: the provider is slower now, and not because of us.
     pub(crate) fn forget(&mut self) {
         *self = Self { since: self.since, ..Self::default() };
     }
 
-    /// How many requests may be in flight at `rate` before their number alone says that answers are
-    /// late: by Little's law rate times latency, with room for chance.
+    /// Maximum of requests in flight at `rate` before their number alone shows late answers: rate times latency by
+    /// Little's law, plus a margin.
     pub(crate) fn in_flight_max(&self, rate: f64, tuning: &Tuning) -> u32 {
         if self.samples == 0 {
             return tuning.in_flight_first;

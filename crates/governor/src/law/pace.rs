@@ -1,41 +1,41 @@
-//! The pace of one key, by strategy: in use, and at rest in the small form that a registry keeps of it.
+//! The pace of one key, by strategy: active, and idle in the small form of a registry.
 
 use super::bucket::Bucket;
 use super::gcra::Pacing;
-use super::{Law, Rest};
+use super::{IdleLaw, Law};
 use crate::config::{Rules, Strategy};
 use crate::time::Time;
 
 /// The pace of a key in use.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "boxed as a whole, and all keys of a registry are alike")]
-// A tag of its own: in a spare value of the law, each request would take a dozen instructions more.
+// An explicit tag: with the tag in a niche of the law each request would take a dozen more instructions.
 #[repr(u8)]
 pub(crate) enum Pace {
-    /// After an opt-out: nobody waits.
+    /// Pacing is off: no request waits.
     Off,
     Law(LawPace),
     Bucket(Bucket),
 }
 
-/// The law, and when it last let something through.
+/// The law, and the time of its last send.
 #[derive(Clone, Debug)]
 pub(crate) struct LawPace {
     pub(crate) law: Law,
     pub(crate) pacing: Pacing,
 }
 
-/// The pace of a key at rest.
+/// The pace of an idle key.
 #[derive(Clone, Debug)]
-pub(crate) enum RestingPace {
+pub(crate) enum IdlePace {
     Off,
-    Law(Rest, Pacing),
+    Law(IdleLaw, Pacing),
     Bucket(Bucket),
 }
 
 impl LawPace {
-    /// The present interval; the owner's floor bounds what the law may ask for. It does not bound the tries after
-    /// directives that proved too short: those would be refused for as long as the host refuses.
+    /// The current interval, limited by `slowest_interval`. The limit does not apply to trials after a Retry-After
+    /// that proved too short: they would be refused as long as the provider refuses.
     #[inline]
     pub(crate) fn interval(&self, rules: &Rules) -> u64 {
         let interval = self.law.interval();
@@ -48,7 +48,7 @@ impl LawPace {
         self.pacing.due(self.interval(rules), rules.fastest, rules.tuning)
     }
 
-    /// The one wait before a send: the latest of pacing, gate, quota and window, never their sum.
+    /// The wait before a send ends at the latest of pacing, gate, quota and window, never at their sum.
     #[inline]
     pub(crate) fn next(&self, rules: &Rules, quota: Time, now: Time) -> Time {
         let open = self.slot(rules).max(self.law.gate()).max(quota);
@@ -62,7 +62,7 @@ impl Pace {
             _ if rules.discovery == 0 => Self::Off,
             Strategy::Gleaner => {
                 let law = Law::new(rules.discovery, rules.fastest, rules.tuning);
-                let law = if rules.is_careful { law.careful() } else { law };
+                let law = if rules.conservative { law.conservative() } else { law };
                 Self::Law(LawPace { law, pacing: Pacing::new() })
             }
             Strategy::Aimd(_) | Strategy::Fixed => Self::Bucket(Bucket::new(rules, rules.discovery)),
@@ -83,7 +83,7 @@ impl Pace {
         }
     }
 
-    /// The present interval in nanoseconds; 0: not paced.
+    /// The current interval in nanoseconds; 0: not paced.
     #[inline]
     pub(crate) fn interval(&self, rules: &Rules) -> u64 {
         match self {
@@ -93,7 +93,7 @@ impl Pace {
         }
     }
 
-    /// The interval that is worth remembering.
+    /// The interval to remember.
     pub(crate) fn lasting_interval(&self, rules: &Rules) -> u64 {
         match self {
             Self::Law(pace) => pace.law.lasting_interval().min(rules.slowest),
@@ -110,7 +110,7 @@ impl Pace {
         }
     }
 
-    /// When pace, gate, window and quota allow the next send, whatever is in flight.
+    /// When pace, gate, window and quota allow the next send, without the in-flight limit.
     pub(crate) fn next(&self, rules: &Rules, quota: Time, now: Time) -> Time {
         match self {
             Self::Off => Time::ZERO,
@@ -119,7 +119,7 @@ impl Pace {
         }
     }
 
-    /// Nothing is sent before: Retry-After, trials, bans.
+    /// Nothing is sent before this time: Retry-After, trials, bans.
     pub(crate) fn gate(&self) -> Time {
         match self {
             Self::Off => Time::ZERO,
@@ -136,23 +136,23 @@ impl Pace {
         }
     }
 
-    /// Whether a Retry-After was kept and refused again, so that the pace is lowered.
+    /// Whether the provider refused again after its Retry-After was kept, so that trials are slower.
     pub(crate) fn is_told_too_short(&self) -> bool {
         self.law().is_some_and(Law::is_told_too_short)
     }
 
-    /// The small form after `idle` nanoseconds; `None` while more than that is needed.
-    pub(crate) fn rest(&self, idle: u64) -> Option<RestingPace> {
+    /// The small form after `idle` nanoseconds; `None` while the full form is needed.
+    pub(crate) fn rest(&self, idle: u64) -> Option<IdlePace> {
         Some(match self {
-            Self::Off => RestingPace::Off,
-            Self::Law(pace) => RestingPace::Law(pace.law.rest(idle)?, pace.pacing.clone()),
-            Self::Bucket(bucket) => RestingPace::Bucket(bucket.at_rest()),
+            Self::Off => IdlePace::Off,
+            Self::Law(pace) => IdlePace::Law(pace.law.rest(idle)?, pace.pacing.clone()),
+            Self::Bucket(bucket) => IdlePace::Bucket(bucket.at_rest()),
         })
     }
 }
 
-impl RestingPace {
-    /// When the key opens.
+impl IdlePace {
+    /// When the gate opens.
     pub(crate) const fn gate(&self) -> Time {
         match self {
             Self::Off => Time::ZERO,
@@ -161,7 +161,7 @@ impl RestingPace {
         }
     }
 
-    /// The pace that it fell asleep with.
+    /// Rebuilds the pace from before the key became idle.
     pub(crate) fn wake(&self, rules: &Rules, now: Time) -> Pace {
         match self {
             Self::Off => Pace::Off,

@@ -1,13 +1,12 @@
-//! How many refusals we may still provoke: the one budget for everything that takes a risk.
+//! The refusal budget: how many refusals may still be provoked by all experiments together.
 //!
-//! Why not a back-off alone: it bounds how fast we are refused, not how often. Providers suspend
-//! accounts that are refused too often within some period, and never say which. So every refusal is
-//! booked here, echoes and trials included, and whoever wants to go beyond what is known to be safe
-//! (a probe, a shorter window, a larger one) asks first. An empty budget holds the pace; nothing
-//! overdraws it on purpose.
+//! Why not backoff alone: it limits how fast we are refused, not how often. Providers suspend accounts that are
+//! refused too often within some period, and do not document it. So every refusal counts here, echoes and trials
+//! included, and an experiment that may be refused (a probe, a shorter window, a larger one) asks first. An empty
+//! budget holds the pace; no experiment may overdraw it.
 //!
-//! Where a refusal is held against the owner's account, the budget begins empty and a climb asks, too: then there is one
-//! refusal, which finds the limit, or at most one for a hundred requests that were accepted.
+//! For an account that is penalized for refusals the budget starts empty, and Climb asks too: then a single refusal
+//! finds the limit, or at most one per hundred accepted requests.
 
 use crate::law::tuning::{REFUSALS_REMEMBERED, Tuning};
 use crate::time::{SECOND, Time};
@@ -18,7 +17,7 @@ pub(crate) struct Refusals {
     /// Whole seconds, newest first: strikes are counted over minutes.
     times: [u32; REFUSALS_REMEMBERED],
     len: u8,
-    is_careful: bool,
+    conservative: bool,
     budget: f32,
     loan: f32,
 }
@@ -26,27 +25,26 @@ pub(crate) struct Refusals {
 impl Refusals {
     pub(crate) const fn new(tuning: &Tuning) -> Self {
         let Tuning { budget_start: budget, loan, .. } = *tuning;
-        Self { times: [0; REFUSALS_REMEMBERED], len: 0, is_careful: false, budget, loan }
+        Self { times: [0; REFUSALS_REMEMBERED], len: 0, conservative: false, budget, loan }
     }
 
-    /// For an account against which they are held.
-    pub(crate) const fn careful(tuning: &Tuning) -> Self {
-        Self { is_careful: true, budget: 0.0, loan: 0.0, ..Self::new(tuning) }
+    /// For an account that is penalized for refusals.
+    pub(crate) const fn conservative(tuning: &Tuning) -> Self {
+        Self { conservative: true, budget: 0.0, loan: 0.0, ..Self::new(tuning) }
     }
 
-    /// Whether a probe that may be refused is affordable.
+    /// Whether the budget allows a probe that may be refused.
     pub(crate) fn may_risk(&self, now: Time, tuning: &Tuning) -> bool {
-        let cost = if self.is_careful { tuning.risk_cost_carefully } else { tuning.risk_cost };
+        let cost = if self.conservative { tuning.risk_cost_carefully } else { tuning.risk_cost };
         self.budget >= cost && self.recent(now, tuning) < tuning.strikes_max
     }
 
-    /// Whether so many refusals are fresh that even a climb from below has to wait; and whether anything was earned
-    /// for it, if one is careful.
+    /// Whether Climb must wait: too many refusals are recent, or a conservative key has not earned one.
     pub(crate) fn is_alarmed(&self, now: Time, tuning: &Tuning) -> bool {
-        self.recent(now, tuning) >= tuning.strikes_max || (self.is_careful && !self.may_risk(now, tuning))
+        self.recent(now, tuning) >= tuning.strikes_max || (self.conservative && !self.may_risk(now, tuning))
     }
 
-    /// How far to stay under the limit: the more refusals are fresh, the further.
+    /// Distance to stay under the limit: the more recent refusals, the larger.
     pub(crate) fn margin(&self, now: Time, tuning: &Tuning) -> f64 {
         match self.recent(now, tuning).checked_sub(tuning.margin_strikes) {
             None => tuning.margin,
@@ -56,7 +54,7 @@ impl Refusals {
         }
     }
 
-    /// Books a refusal.
+    /// Counts a refusal.
     pub(crate) fn on_refused(&mut self, now: Time) {
         self.times.rotate_right(1);
         self.times[0] = u32::try_from(now.as_nanos() / SECOND).unwrap_or(u32::MAX);
@@ -64,29 +62,28 @@ impl Refusals {
         self.budget -= 1.0;
     }
 
-    /// Takes over a refusal of a former run, if it still counts as a strike.
+    /// Restores a refusal of an earlier run, if it still counts as a strike.
     pub(crate) fn restore(&mut self, age: u64, now: Time, tuning: &Tuning) {
         if age < tuning.strike_span {
             self.on_refused(now.minus(age));
         }
     }
 
-    /// What a careful key may still risk, to be remembered: a restart must not make it bold, nor timid.
+    /// Budget of a conservative key, to be remembered: a restart must neither raise nor lower it.
     pub(crate) fn credit(&self) -> Option<f32> {
-        self.is_careful.then_some(self.budget)
+        self.conservative.then_some(self.budget)
     }
 
-    /// Takes over what a former run has left of it. Whatever that says, it is not more than can be earned, nor a debt
-    /// for ever.
+    /// Restores the budget of an earlier run, limited to what can be earned and to a debt that can be repaid.
     pub(crate) fn restore_credit(&mut self, credit: f32, tuning: &Tuning) {
-        if self.is_careful && credit.is_finite() {
+        if self.conservative && credit.is_finite() {
             self.budget = credit.clamp(-tuning.budget_start, tuning.budget_start);
         }
     }
 
-    /// Books so many accepted requests.
+    /// Counts accepted requests.
     pub(crate) fn on_accepted(&mut self, accepted: u16, tuning: &Tuning) {
-        let each = if self.is_careful { tuning.earned_carefully } else { tuning.earned };
+        let each = if self.conservative { tuning.earned_carefully } else { tuning.earned };
         let earned = each * f32::from(accepted);
         if self.loan > 0.0 {
             self.loan -= earned;
@@ -100,12 +97,12 @@ impl Refusals {
         self.times().filter(|&at| now.nanos_since(at) < tuning.strike_span).count() as u8
     }
 
-    /// When the remembered refusals came, newest first.
+    /// Times of the remembered refusals, newest first.
     pub(crate) fn times(&self) -> impl Iterator<Item = Time> + '_ {
         self.times.iter().take(usize::from(self.len)).map(|&at| Time::from_nanos(u64::from(at) * SECOND))
     }
 
-    /// Whole refusals that may still be risked.
+    /// Whole refusals left in the budget.
     pub(crate) fn left(&self) -> u32 {
         self.budget.max(0.0) as u32
     }
@@ -167,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_careful_has_one_refusal_or_one_in_a_hundred() {
-        let mut refusals = Refusals::careful(Tuning::SHIPPED);
+    fn a_conservative_key_has_one_refusal_or_one_in_a_hundred() {
+        let mut refusals = Refusals::conservative(Tuning::SHIPPED);
         assert!(refusals.is_alarmed(at(0), Tuning::SHIPPED), "nothing is earned yet");
         refusals.on_refused(at(20));
         (0..190).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert!(refusals.is_alarmed(at(1000), Tuning::SHIPPED), "a second one would be more than one in a hundred");
         (0..15).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert!(!refusals.is_alarmed(at(1000), Tuning::SHIPPED) && refusals.may_risk(at(1000), Tuning::SHIPPED));
-        let mut restored = Refusals::careful(Tuning::SHIPPED);
+        let mut restored = Refusals::conservative(Tuning::SHIPPED);
         restored.restore(100 * SECOND, at(1000), Tuning::SHIPPED);
         restored.restore_credit(refusals.credit().unwrap(), Tuning::SHIPPED);
-        assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run goes on with what was earned");
+        assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run continues with the earned budget");
         restored.restore_credit(f32::MAX, Tuning::SHIPPED);
         assert_eq!(restored.left(), 6);
         restored.restore_credit(f32::NAN, Tuning::SHIPPED);

@@ -1,17 +1,17 @@
-//! A law in the small form that it keeps while nobody sends: what it found, without how it found it.
+//! Small form of a law while its key is idle: the result, without the measurements.
 //!
-//! A registry of a million keys cannot keep the send log, the latency baseline and the counts of each of them.
-//! What is left out is what a restart leaves out, too; strikes, bans, gates and the pace are kept. A law in
-//! the middle of an episode, or with a window that still has places taken, does not rest.
+//! A registry of a million keys cannot keep the send log, the latency baseline and the counts of each. The small form
+//! drops what a restart drops too; it keeps strikes, bans, gates and the pace. A law within an episode, or with a
+//! window that still has slots taken, keeps its full form.
 
 use super::tuning::Tuning;
 use super::{Law, Mode};
 use crate::law::refusals::Refusals;
 use crate::time::Time;
 
-/// What is kept of a law that rests.
+/// Small form of an idle law.
 #[derive(Clone, Debug)]
-pub(crate) struct Rest {
+pub(crate) struct IdleLaw {
     interval: u64,
     gate: Time,
     limit: f64,
@@ -27,21 +27,21 @@ pub(crate) struct Rest {
     is_gentle: bool,
 }
 
-impl Rest {
-    /// When the key opens.
+impl IdleLaw {
+    /// When the gate opens.
     pub(crate) const fn gate(&self) -> Time {
         self.gate
     }
 }
 
 impl Law {
-    /// The small form, after nothing was sent for `idle` nanoseconds; `None` while more than that is needed.
-    pub(crate) fn rest(&self, idle: u64) -> Option<Rest> {
+    /// The small form, after nothing was sent for `idle` nanoseconds; `None` while the full form is needed.
+    pub(crate) fn rest(&self, idle: u64) -> Option<IdleLaw> {
         if self.episode.is_some() || (self.window.is_learned() && self.window.length() > idle) {
             return None;
         }
         let window = self.window.learned();
-        Some(Rest {
+        Some(IdleLaw {
             interval: self.interval,
             gate: self.gate,
             limit: self.limit,
@@ -58,8 +58,8 @@ impl Law {
         })
     }
 
-    /// Goes on from the small form.
-    pub(crate) fn wake(rest: &Rest, fastest: u64, now: Time, tuning: &'static Tuning) -> Self {
+    /// Continues from the small form.
+    pub(crate) fn wake(rest: &IdleLaw, fastest: u64, now: Time, tuning: &'static Tuning) -> Self {
         let mut law = Self::new(rest.interval, fastest, tuning);
         law.gate = rest.gate;
         law.limit = rest.limit;
@@ -70,7 +70,7 @@ impl Law {
         law.shut = rest.shut;
         law.is_free = rest.is_free;
         law.is_gentle = rest.is_gentle;
-        // A probe has to be begun anew, and a queue that was waited out is empty by now.
+        // A probe must restart, and a queue that was drained is empty by now.
         law.mode = match rest.mode {
             Mode::Search | Mode::Climb => rest.mode,
             Mode::Hold | Mode::Probe | Mode::Drain if rest.limit > 0.0 => Mode::Hold,
@@ -106,7 +106,7 @@ mod tests {
         let before = law.interval();
         assert!(before < SECOND);
         let rest = law.rest(60 * SECOND).unwrap();
-        assert!(size_of::<Rest>() <= 104, "{}", size_of::<Rest>());
+        assert!(size_of::<IdleLaw>() <= 104, "{}", size_of::<IdleLaw>());
         let awake = Law::wake(&rest, FASTEST, at(100), Tuning::SHIPPED);
         assert_eq!((awake.interval(), awake.gate(), awake.mode()), (before, at(500), Mode::Search));
     }

@@ -1,9 +1,8 @@
-//! When we sent, in bounded memory: enough to count the sends of any recent period.
+//! Send log in bounded memory: enough to count the sends of any recent period.
 //!
-//! Why not the times themselves: an hour at ten per second is 36,000 of them. Only every
-//! `stride`-th is kept, and when the marks are full every other one is dropped and the stride
-//! doubles. A block of sends is taken to be as late as its last one, which errs on the side of
-//! waiting. Never reads a clock.
+//! Why not all times: an hour at ten per second has 36,000. Only every `stride`-th is kept; when the marks are full,
+//! every other one is dropped and the stride doubles. All sends of a block count as late as its last one, so an error
+//! makes us wait longer. Never reads a clock.
 
 use crate::law::tuning::MARKS;
 use crate::time::{MILLISECOND, Time};
@@ -20,7 +19,7 @@ pub(crate) struct SendLog {
     stride: u32,
     /// Sends since the last mark.
     partial: u32,
-    /// The oldest blocks have made room for younger ones.
+    /// Whether the oldest blocks were dropped.
     has_forgotten: bool,
 }
 
@@ -29,11 +28,11 @@ impl SendLog {
         Self { origin: Time::ZERO, marks: [0; MARKS], head: 0, len: 0, stride: 1, partial: 0, has_forgotten: false }
     }
 
-    /// Books a send. `grows`: nothing may be forgotten yet, so full marks are thinned out;
-    /// otherwise the oldest block makes room.
+    /// Adds a send. `grows`: nothing may be dropped yet, so full marks are thinned out; otherwise the oldest block is
+    /// dropped.
     #[inline]
     pub(crate) fn on_send(&mut self, now: Time, grows: bool) {
-        // Within a block a send is only counted.
+        // Inside a block a send only counts.
         if self.partial > 0 && self.partial + 1 < self.stride {
             self.partial += 1;
         } else {
@@ -41,7 +40,7 @@ impl SendLog {
         }
     }
 
-    /// Books the send that begins or completes a block.
+    /// Adds the send that begins or completes a block.
     #[cold]
     fn on_block(&mut self, now: Time, grows: bool) {
         if self.len == 0 && self.partial == 0 {
@@ -56,7 +55,7 @@ impl SendLog {
         }
     }
 
-    /// Books so many sends up to `last`, `interval` apart, while nothing may be forgotten.
+    /// Adds `sends` sends up to `last`, `interval` apart, while nothing may be dropped.
     pub(crate) fn on_sends(&mut self, sends: u16, last: Time, interval: u64) {
         if self.partial > 0 && self.partial + u32::from(sends) < self.stride {
             self.partial += u32::from(sends);
@@ -79,7 +78,7 @@ impl SendLog {
 
     fn push_mark(&mut self, now: Time) {
         let Ok(offset) = u32::try_from(now.nanos_since(self.origin) / MILLISECOND + 1) else {
-            // After 49 days the offsets are full: start over rather than wrap around.
+            // After 49 days the offsets overflow: start over.
             *self = Self { origin: now, stride: self.stride, ..Self::new() };
             return;
         };
@@ -89,7 +88,7 @@ impl SendLog {
         self.partial = 0;
     }
 
-    /// Takes back the last send: refused or cancelled.
+    /// Takes back the last send, which was refused or cancelled.
     pub(crate) fn refund(&mut self) {
         if self.partial > 0 {
             self.partial -= 1;
@@ -106,7 +105,7 @@ impl SendLog {
         for (index, mark) in marks.iter_mut().enumerate().take(usize::from(kept)) {
             *mark = self.marks[(usize::from(self.head) + 2 * index + 1) % MARKS];
         }
-        // A block without a partner is too young to be one of the larger blocks.
+        // A block without a partner joins the unfinished block.
         self.partial += self.stride * u32::from(self.len % 2);
         self.marks = marks;
         self.head = 0;
@@ -126,27 +125,26 @@ impl SendLog {
         self.origin.plus(u64::from(self.marks[slot]) * MILLISECOND)
     }
 
-    /// The send that must be forgotten before another one fits into `limit`, if any.
+    /// The send that must leave the window before another one fits into `limit`, if any.
     pub(crate) fn blocking(&self, limit: u32) -> Option<Time> {
         let room = limit.saturating_sub(1).saturating_sub(self.partial) / self.stride;
         let live = u32::from(self.len);
         (live > room).then(|| self.mark((live - 1 - room) as u8))
     }
 
-    /// Sends after `from`, as far as they are remembered.
+    /// Remembered sends after `from`.
     pub(crate) fn count_after(&self, from: Time) -> u32 {
         let blocks = (0..self.len).filter(|&index| self.mark(index) > from).count() as u32;
         blocks.saturating_mul(self.stride).saturating_add(self.partial)
     }
 
-    /// When the `nth` last send was made, rounded to the end of its block; the oldest remembered
-    /// when that is longer ago.
+    /// Time of the `nth` last send, rounded to the end of its block; the oldest remembered time if the send is older.
     pub(crate) fn nth_last(&self, nth: u32) -> Time {
         let blocks = nth.saturating_sub(self.partial).div_ceil(self.stride).max(1);
         if blocks >= u32::from(self.len) { self.start() } else { self.mark(self.len - blocks as u8) }
     }
 
-    /// The first send that is remembered.
+    /// The first remembered send.
     pub(crate) fn start(&self) -> Time {
         if self.has_forgotten && self.len > 0 { self.mark(0) } else { self.origin }
     }

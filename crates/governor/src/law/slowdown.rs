@@ -1,18 +1,18 @@
-//! What to do about late answers: let the queue run empty, then go on a little slower.
+//! Reaction to late answers: let the provider's queue drain, then continue a little slower.
 //!
-//! A queue that we built has to be waited out before anything can be learned, so the rate drops
-//! far at first and comes back when answers are ordinary again. If it drops further and further
-//! and answers stay late, we are not the cause: the new latency is the ordinary one.
+//! A queue that we filled must drain before anything can be measured, so the rate drops far at first and returns when
+//! latency is ordinary again. If the rate keeps dropping and answers stay late, we are not the cause: the new latency
+//! becomes the baseline.
 
 use super::{Law, Mode};
 use crate::time::{Time, nanos_in};
 
-/// How a drain goes on when it is over.
+/// State after the drain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drain {
-    /// The rate to go back to.
+    /// The rate to return to.
     rate: f64,
-    /// The limit to hold; 0 to climb.
+    /// The limit to hold; 0: climb.
     limit: f64,
     /// Rows of late answers so far.
     rows: u8,
@@ -52,7 +52,7 @@ impl Law {
             return self.enter(Mode::Climb, now);
         }
         self.drain.rows += 1;
-        // What a queue lets through while it is never empty is its rate.
+        // A queue that is never empty delivers at its own rate.
         let is_queue = delivered < tuning.queue_below * self.drain.rate;
         self.drain.rate = if is_queue { tuning.queue_rate * delivered } else { tuning.drain_again * self.drain.rate };
         let factor = (self.drain.rate / self.rate()).min(tuning.drain_again_max);
@@ -60,7 +60,7 @@ impl Law {
         self.close_until(now.plus(nanos_in(late_s.min(tuning.drain_pause_again_s))));
     }
 
-    /// Ends the drain when answers are ordinary again.
+    /// Ends the drain when latency is ordinary again.
     pub(super) fn end_drain(&mut self, now: Time) {
         if self.latency.ordinary() < self.tuning.drain_ordinary {
             return;

@@ -1,14 +1,12 @@
 //! A learned window: no more than `limit` sends in any `length`, mirrored from our own sends.
 //!
-//! Why not a rate: a provider that counts per window lets us spend the window at once and then
-//! nothing until it turns. A rate can only average that; the mirror spends every place and is
-//! refused none. A sliding mirror is also safe for windows with fixed boundaries, wherever they
-//! lie.
+//! Why not a rate: a provider that counts per window lets us use the window at once and then refuses until it ends. A
+//! rate can only average that; the mirror uses every slot and is not refused. A sliding mirror is also safe for
+//! windows with fixed boundaries.
 //!
-//! What is learned may be wrong in two ways, and each has its experiment, paid for by the refusal
-//! budget: a shorter length is tried while we would have to wait, a larger limit after a quiet
-//! time. A refusal ends the experiment and costs nothing but itself, since we would have waited
-//! anyway.
+//! Length and limit may both be wrong, and each has its experiment, paid by the refusal budget: a shorter length is
+//! tested while we would wait, a larger limit after a quiet time. A refusal ends the experiment and costs only
+//! itself, because we would have waited anyway.
 
 use crate::law::send_log::SendLog;
 use crate::law::tuning::Tuning;
@@ -19,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Experiment {
     None,
-    /// A shorter length; `accepted` sends have gone out too early for the learned one.
+    /// A shorter length; `accepted` sends came too early for the learned one.
     Shorter {
         length: u64,
         accepted: u32,
@@ -31,26 +29,26 @@ enum Experiment {
     },
 }
 
-/// A window, or the history from which one can be learned.
+/// A window, or the history to learn one from.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     log: SendLog,
-    /// Sends allowed per `length`; 0 while nothing is learned.
+    /// Sends allowed per `length`; 0 while unknown.
     limit: u32,
     length: u64,
-    /// The longest length that was refused: the true one is longer.
+    /// The longest refused length: the true one is longer.
     shortest: u64,
     experiment: Experiment,
     quiet_since: Time,
     patience_s: f32,
     raise: f32,
-    /// Sends since the last pause of an eighth of the length, and when they began.
+    /// Sends since the last pause of an eighth of the length, and their start.
     burst: u32,
     burst_from: Time,
     last_send: Time,
-    /// Whether the provider told the length, so that one refused experiment is enough.
+    /// Whether the provider sent the length, so that one refused experiment is enough.
     told: bool,
-    /// Refusals that the limit explained, each soon after the one before.
+    /// Refusals that the limit explained, each soon after the previous.
     in_a_row: u8,
 }
 
@@ -81,12 +79,12 @@ impl Window {
         self.length
     }
 
-    /// Limit and length, once they are learned.
+    /// Limit and length, once learned.
     pub(crate) fn learned(&self) -> Option<(u32, Duration)> {
         self.is_learned().then(|| (self.limit, Duration::from_nanos(self.length)))
     }
 
-    /// The long-run rate that the window allows; unbounded while none is learned.
+    /// The average rate that the window allows; unlimited while none is learned.
     pub(crate) fn rate(&self) -> f64 {
         if self.limit == 0 { f64::INFINITY } else { f64::from(self.limit) * SECOND as f64 / self.length as f64 }
     }
@@ -104,7 +102,7 @@ impl Window {
     #[cold]
     fn due_early(&self, length: u64, due: Time, now: Time, tuning: &Tuning) -> Time {
         let early = self.due_after(length);
-        // Only a send close to the shorter length says anything about it.
+        // Only a send close to the shorter length tests it.
         if now <= early.plus(due.nanos_since(early) / u64::from(tuning.early_part)) { early } else { due }
     }
 
@@ -120,12 +118,12 @@ impl Window {
         matches!(self.experiment, Experiment::Shorter { .. }) && self.due_after(self.length) > at
     }
 
-    /// Whether such a test is on its way: one at a time.
+    /// Whether such a test is in flight: one at a time.
     pub(crate) const fn is_testing(&self) -> bool {
         matches!(self.experiment, Experiment::Shorter { in_flight: true, .. })
     }
 
-    /// Books a send.
+    /// Counts a send.
     pub(crate) fn on_send(&mut self, now: Time, early: bool, tuning: &Tuning) {
         let pause = now.nanos_since(self.last_send);
         if pause.saturating_mul(u64::from(tuning.burst_pause_part)) > self.length {
@@ -140,7 +138,7 @@ impl Window {
         self.log.on_send(now, self.limit == 0);
     }
 
-    /// Books so many sends up to `last`, `interval` apart, while nothing is learned.
+    /// Counts `sends` sends up to `last`, `interval` apart, while no window is learned.
     pub(crate) fn on_sends(&mut self, sends: u16, last: Time, interval: u64) {
         if sends == 0 {
             return;
@@ -151,20 +149,20 @@ impl Window {
         self.log.on_sends(sends, last, interval);
     }
 
-    /// Takes back the last send: refused or cancelled.
+    /// Takes back the last send, which was refused or cancelled.
     pub(crate) fn refund(&mut self) {
         self.log.refund();
     }
 
-    /// The answer to a test is lost.
+    /// The answer to a test was lost.
     pub(crate) fn on_lost(&mut self) {
         if let Experiment::Shorter { in_flight, .. } = &mut self.experiment {
             *in_flight = false;
         }
     }
 
-    /// An early send was accepted: after enough of them the length is what was tried. A few are not
-    /// enough, because the limit may be counted a little too low.
+    /// An early send was accepted: after enough of them the shorter length is adopted. A few are not enough, because
+    /// the limit may be counted a little too low.
     pub(crate) fn on_early_accepted(&mut self, now: Time, tuning: &Tuning) {
         let Experiment::Shorter { length, accepted, in_flight } = &mut self.experiment else { return };
         *in_flight = false;
@@ -179,8 +177,8 @@ impl Window {
         }
     }
 
-    /// An early send was refused: the length is longer than what was tried. False when there was no
-    /// test, so that the refusal must be explained otherwise.
+    /// An early send was refused: the length is longer than the tested one. False when there was no test, so that the
+    /// refusal has another cause.
     pub(crate) fn on_early_refused(&mut self, now: Time, tuning: &Tuning) -> bool {
         let Experiment::Shorter { length, .. } = self.experiment else { return false };
         self.experiment = Experiment::None;
@@ -190,8 +188,8 @@ impl Window {
         true
     }
 
-    /// A refusal while the mirror saw room. True when the limit explains it: a larger one was being
-    /// tried, or a good part of the window was already spent. Then the limit is corrected.
+    /// A refusal while the mirror had a free slot. True when the limit explains it: a larger one was being tested, or
+    /// a good part of the window was used. Then the limit is corrected.
     pub(crate) fn on_refused(&mut self, now: Time, tuning: &Tuning) -> bool {
         if self.limit == 0 {
             return false;
@@ -202,9 +200,9 @@ impl Window {
         let was_raised = matches!(self.experiment, Experiment::Larger { .. });
         let limit = match self.experiment {
             Experiment::Larger { confirmed } => confirmed.min(inside),
-            // An even pace through the whole window: it is a little too high.
+            // An even pace through the whole window: the limit is a little too high.
             _ if spread => inside - inside.div_ceil(tuning.spread_cut_part),
-            // A good part of the window was spent in one go: what was spent is the limit.
+            // A good part of the window was used at once: the number used is the limit.
             _ if f64::from(self.burst) >= tuning.burst_share * f64::from(self.limit) => inside,
             _ => return false,
         };
@@ -222,7 +220,7 @@ impl Window {
         true
     }
 
-    /// Starts an experiment if one is due. Called on successes, when a refusal is affordable.
+    /// Starts an experiment if one is due. Called on successes, when the budget allows a refusal.
     pub(crate) fn experiment(&mut self, now: Time, pace: f64, tuning: &Tuning) {
         if self.limit == 0 || matches!(self.experiment, Experiment::Shorter { .. }) {
             return;
@@ -263,8 +261,8 @@ impl Window {
         self.quiet_since = now;
     }
 
-    /// Learns the first window from a wait: what was sent since the first send, or since a shorter
-    /// time that allows clearly more, is its limit.
+    /// Learns the first window from a wait. Its limit is the number of sends since the first one, or within a shorter
+    /// length that allows clearly more.
     pub(crate) fn learn(&mut self, wait: &Wait, now: Time, tuning: &Tuning) {
         let longest = self.most_generous(wait, tuning);
         self.told = wait.told;
@@ -277,8 +275,7 @@ impl Window {
         self.quiet_since = now;
     }
 
-    /// The provider shows its limit, and it is lower: then the window is the shorter one that held so
-    /// many.
+    /// The provider's header shows a lower limit: then the window is the shorter one that held that many.
     pub(crate) fn cap(&mut self, limit: u32, opened: Time, tuning: &Tuning) {
         if limit < self.limit {
             let length = opened.nanos_since(self.log.nth_last(limit + 1)).min(self.length);
@@ -286,8 +283,8 @@ impl Window {
         }
     }
 
-    /// Of all windows that explain a wait, the length of the one that allows most: if it allows too
-    /// much we are refused soon and know better, and if it allowed too little we would never know.
+    /// Length of the most generous window that explains a wait: if it allows too much, a refusal soon corrects it; if
+    /// it allowed too little, nothing would show that.
     fn most_generous(&self, wait: &Wait, tuning: &Tuning) -> f64 {
         let age = seconds_between(self.log.start(), wait.opened);
         let allows = |length: f64| f64::from(self.log.count_after(wait.opened.minus(nanos_in(length)))) / length;
@@ -300,8 +297,7 @@ impl Window {
         best
     }
 
-    /// Learns from a further wait: the place that came back was taken at `taken`, so the window is
-    /// at least that long.
+    /// Learns from a further wait: the slot that came free was taken at `taken`, so the window is at least that long.
     pub(crate) fn lengthen(&mut self, wait: &Wait, taken: Time, now: Time, tuning: &Tuning) {
         let longest = seconds_between(taken, wait.opened);
         let refused = seconds_between(taken, wait.last_refused);
@@ -313,7 +309,7 @@ impl Window {
         self.quiet_since = now;
     }
 
-    /// When the oldest place that is taken now was taken; the first send while nothing is learned.
+    /// When the oldest occupied slot was taken; the first send while no window is learned.
     pub(crate) fn taken(&self) -> Time {
         if self.limit == 0 { self.log.start() } else { self.log.nth_last(self.limit) }
     }
@@ -325,7 +321,7 @@ impl Window {
         self.log.cover(self.limit);
     }
 
-    /// A window from a former run; its places are all free.
+    /// Restores the window of an earlier run; all its slots are free.
     pub(crate) fn restore(&mut self, limit: u32, length: u64, now: Time, tuning: &Tuning) {
         let length = length.min(tuning.length_max);
         self.set(limit, length, all_but_one(length, tuning.restored_known_part), tuning);
@@ -342,7 +338,7 @@ pub(crate) struct Wait {
     pub(crate) last_refused: Time,
     /// When the first accepted one was sent.
     pub(crate) opened: Time,
-    /// Whether the provider told this wait and the first try after it was accepted.
+    /// Whether the wait was a Retry-After and the first trial after it was accepted.
     pub(crate) told: bool,
 }
 
@@ -364,7 +360,7 @@ fn rounded(shortest: f64, longest: f64, tuning: &Tuning) -> f64 {
     tuning.usual_lengths.iter().rev().find(fits).unwrap_or(longest)
 }
 
-/// A length with room for jitter on the way.
+/// A length with a margin for jitter.
 fn padded(seconds: f64, tuning: &Tuning) -> u64 {
     nanos_in(seconds * tuning.length_pad + tuning.length_pad_s)
 }

@@ -1,12 +1,12 @@
-//! How many of the recent answers failed, over a span of time that moves along, in bounded memory.
+//! Counts failures among the recent answers over a sliding window, in bounded memory.
 //!
-//! Why not exact times: their number is not bounded. The price is that the oldest bucket goes as a whole. Running
-//! sums, so that nothing is added up on the way of a request. Never reads a clock.
+//! Why not exact times: their number is unbounded. In exchange the oldest bucket expires as a whole. Running sums
+//! keep additions out of a request's path. Never reads a clock.
 
 use super::breaker::BreakerRules;
 use crate::time::Time;
 
-/// Most buckets of the window. An active key of a registry has a kibibyte, and a bucket takes four bytes of it.
+/// Maximum number of buckets. An active key of a registry has one kibibyte, and a bucket takes four bytes.
 pub const BUCKETS_MAX: usize = 15;
 
 /// Answers and failures of one bucket.
@@ -16,16 +16,16 @@ struct Tally {
     failed: u16,
 }
 
-/// How many of the recent answers failed.
+/// Failures among the recent answers.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerWindow {
-    /// End of the present bucket.
+    /// End of the current bucket.
     end: Time,
     /// Sums over all buckets.
     all: u32,
     failed: u32,
     buckets: [Tally; BUCKETS_MAX],
-    /// The present bucket.
+    /// The current bucket.
     at: u8,
 }
 
@@ -42,7 +42,7 @@ impl AnswerWindow {
         }
         let bucket = &mut self.buckets[usize::from(self.at).min(BUCKETS_MAX - 1)];
         if bucket.all == u16::MAX {
-            // Halving keeps the share.
+            // Halving keeps the ratio.
             self.all -= u32::from(bucket.all - bucket.all / 2);
             self.failed -= u32::from(bucket.failed - bucket.failed / 2);
             *bucket = Tally { all: bucket.all / 2, failed: bucket.failed / 2 };
@@ -53,7 +53,7 @@ impl AnswerWindow {
         self.failed += u32::from(failed);
     }
 
-    /// Counts so many answers that succeeded.
+    /// Counts `answers` successes.
     pub(crate) fn add_good(&mut self, rules: &BreakerRules, answers: u16, now: Time) {
         if now >= self.end {
             self.roll(rules, now);
@@ -81,7 +81,7 @@ impl AnswerWindow {
         *self = Self { end: self.end, ..Self::new() };
     }
 
-    /// Moves on to the bucket of `now`, and takes those out of the sums that are too old.
+    /// Moves to the bucket of `now`, and subtracts expired buckets from the sums.
     #[cold]
     fn roll(&mut self, rules: &BreakerRules, now: Time) {
         let passed = now.nanos_since(self.end) / rules.bucket + 1;

@@ -1,21 +1,21 @@
-//! How long a failed request stays away before it is tried again: full jitter, nothing else.
+//! Backoff before a retry: full jitter.
 //!
-//! Why not a fixed or merely doubled pause: clients that failed together would come back together;
-//! drawing from the whole range spreads them best for the same mean (D5, AWS's comparison). The
-//! random number is an argument, so that a trace can be replayed. Never fires before a first send,
-//! never on top of a Retry-After, and never sleeps: it yields a length, the shell waits.
+//! Why not a fixed or merely doubled pause: clients that failed together would return together; drawing from the
+//! whole range spreads them best for the same mean (D5, AWS's comparison). The random number is an argument, so that
+//! a trace can be replayed. Backoff never applies to a first send, is never added to a Retry-After, and never sleeps:
+//! it returns a duration.
 
 use std::time::Duration;
 
 use crate::time::nanos;
 
-/// Tries of one request and the pauses between them.
+/// Attempts of one request and the backoff between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// Upper end of the first pause. 1 s: the discovery interval, so a retry is not faster than a start.
-    /// After a throttle the present interval is used where that is shorter.
+    /// Maximum of the first pause. 1 s: the discovery interval, so a retry is not faster than a start. After a
+    /// throttle the current interval is used if it is shorter.
     pub base: Duration,
-    /// Upper end of every pause. 60 s: longer outages belong to the breaker, which opens that long.
+    /// Maximum of every pause. 60 s: longer outages belong to the breaker, which opens for that long.
     pub cap: Duration,
     /// Sends of one request, the first included. 4: pauses of at most 1, 2 and 4 s. 0 is read as 1.
     pub attempts: u32,
@@ -62,7 +62,7 @@ impl Backoff {
         attempt < self.attempts - 1
     }
 
-    /// The same with a shorter first pause, where something else keeps the distance.
+    /// The same with a shorter first pause, for cases where another wait applies.
     pub(crate) fn with_base_at_most(self, base: u64) -> Self {
         Self { base: self.base.min(base), ..self }
     }

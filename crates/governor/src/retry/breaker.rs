@@ -1,17 +1,16 @@
-//! Stops sending to a provider that is known to be unhealthy, and asks again with single probes.
+//! Circuit breaker: stops sending to an unhealthy provider and tests it with single probes.
 //!
-//! Why not leave failures to the pacing law: the law looks for a rate, and no rate is right for a
-//! provider that is down; slowing down would also teach it a limit that does not exist. Why not a
-//! count of consecutive failures alone: a provider that fails every second request never reaches
-//! it. So both are watched, and neither may open on a handful of observations.
+//! Why not leave failures to the pacing law: the law looks for a rate, and no rate is right for a provider that is
+//! down; slowing down would teach it a limit that does not exist. Why not count consecutive failures alone: a
+//! provider that fails every second request never reaches the count. So the breaker watches both, and neither opens
+//! it after a handful of answers.
 //!
-//! Every permit carries the generation of the circuit that it was sent under, and an answer from an
-//! earlier generation changes nothing: eight requests that were under way when the circuit opened
-//! must neither reopen nor close it. Never waits, never opens because of a Retry-After (that is a
-//! healthy provider saying when), never sees a route, an id or a body.
+//! Every permit carries the circuit generation of its send, and an answer from an earlier generation changes nothing:
+//! eight requests in flight when the circuit opened must neither reopen nor close it. The breaker never waits, never
+//! opens because of a Retry-After (that is a healthy provider), and never sees a route, an id or a body.
 //!
-//! Settings and the window of answers are arguments: a million keys share the former, and a key at rest has
-//! no latter.
+//! Settings and the window of answers are arguments: a million keys share the settings, and an idle key has no
+//! window.
 
 use super::answer_window::{AnswerWindow, BUCKETS_MAX};
 use super::circuit::{Change, CircuitReason, CircuitState, CircuitTrigger};
@@ -19,30 +18,28 @@ use crate::config::{ConfigError, positive, refuse};
 use crate::time::{Time, nanos};
 use std::time::Duration;
 
-/// When the circuit opens, for how long, and what closes it.
+/// Settings of the circuit breaker: when it opens, for how long, and what closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerConfig {
-    /// Span over which the share of failures is taken. 30 s: long enough for five observations at
-    /// one send per 5 s, short enough to forget an incident before the circuit would close again.
+    /// Span over which the share of failures is counted. 30 s: long enough for five answers at one send per 5 s,
+    /// short enough to forget an incident before the circuit would close again.
     pub window: Duration,
-    /// The window moves in steps of this. 2 s: what is forgotten at once is a fifteenth of it. At most
-    /// [`BUCKETS_MAX`] of them.
+    /// Step by which the window moves. 2 s: a fifteenth of the window expires at once. At most [`BUCKETS_MAX`] steps.
     pub bucket: Duration,
-    /// Observations without which the circuit never opens. 5: a cold start with one failure is not
-    /// an outage. 0 is read as 1.
-    pub throughput_min: u16,
-    /// Share of failures in the window that opens the circuit. 50 %: retries hide a smaller share.
-    /// Read within 1 to 100.
-    pub failure_percent: u8,
-    /// Failures in a row that open the circuit however long they take. 5: more than one request's
-    /// attempts, and at five requests per second the circuit opens within five seconds of an
-    /// overload. Never less than `throughput_min`; 0 is off.
-    pub consecutive_failures: u16,
-    /// Time that the circuit stays open at first; doubled by each failed probe, up to 64 times.
-    /// 60 s: the usual length of a deploy or a failover.
-    pub open_for: Duration,
-    /// Probes in flight while half-open. 1: a recovering provider should not meet a crowd. 0 is
+    /// Minimum number of answers before the circuit may open. 5: a cold start with one failure is not an outage. 0 is
     /// read as 1.
+    pub throughput_min: u16,
+    /// Share of failures in the window that opens the circuit. 50 %: retries hide a smaller share. Limited to 1 to
+    /// 100.
+    pub failure_percent: u8,
+    /// Failures in a row that open the circuit, over any time. 5: more than one request's attempts, and at five
+    /// requests per second the circuit opens within five seconds of an overload. Never less than `throughput_min`; 0
+    /// is off.
+    pub consecutive_failures: u16,
+    /// Time that the circuit stays open at first; doubled by each failed probe, up to 64 times. 60 s: a usual deploy
+    /// or failover.
+    pub open_for: Duration,
+    /// Probes in flight while half-open. 1: a recovering provider should not get a burst. 0 is read as 1.
     pub probes: u8,
     /// Probes that must succeed before the circuit closes. 2: at a provider that fails half of the
     /// time one success is luck. 0 is read as 1.
@@ -73,7 +70,7 @@ impl BreakerConfig {
             return refuse("breaker.bucket", "is longer than breaker.window");
         }
         if nanos(self.window).div_ceil(nanos(self.bucket)) > BUCKETS_MAX as u64 {
-            return refuse("breaker.bucket", "makes more than 15 buckets of breaker.window");
+            return refuse("breaker.bucket", "is too short: breaker.window would have more than 15 buckets");
         }
         if !(1..=100).contains(&self.failure_percent) {
             return refuse("breaker.failure_percent", "is not between 1 and 100");
@@ -91,7 +88,7 @@ impl BreakerConfig {
     }
 }
 
-/// A [`BreakerConfig`] as it is counted with: times in nanoseconds, every value within its range.
+/// A [`BreakerConfig`] in internal units: times in nanoseconds, every value within its range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BreakerRules {
     pub(crate) window: u64,
@@ -128,25 +125,25 @@ impl BreakerRules {
     }
 }
 
-/// Open time doubles at most this often: 64 times the first, about an hour by default.
+/// Maximum of doublings of the open time: 64 times the first, about an hour by default.
 const REOPENS_MAX: u8 = 6;
 
-/// What makes the circuit change, in the two words that evidence has for it.
+/// Cause of a transition: trigger and reason.
 type Cause = (CircuitTrigger, CircuitReason);
 const FAILURE: Cause = (CircuitTrigger::ProviderFailure, CircuitReason::ProviderFailure);
 const THROTTLE: Cause = (CircuitTrigger::ProviderThrottle, CircuitReason::ProviderThrottle);
 const TIMEOUT: Cause = (CircuitTrigger::BeforeRequest, CircuitReason::ResetTimeout);
 const SUCCESS: Cause = (CircuitTrigger::Success, CircuitReason::Success);
 
-/// What an answer means for the circuit.
+/// Meaning of an answer for the circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Success,
     Failure,
     /// 429 or 503 without a Retry-After, the first of its burst: counts as a failure.
     Throttle,
-    /// Says nothing about the provider's health, such as a 404, a throttle that says until when, or the echo of
-    /// one that did not.
+    /// Says nothing about the provider's health, such as a 404, a throttle with a Retry-After, or the echo of a
+    /// throttle.
     Neutral,
 }
 
@@ -154,24 +151,24 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Admit,
-    /// Open until then.
+    /// Open until this time.
     Refuse {
         until: Time,
     },
-    /// Half-open, and every probe is under way: only an answer changes that, no time does.
+    /// Half-open, and every probe is in flight: only an answer changes that.
     ProbesOut,
 }
 
 /// One circuit, in 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Breaker {
-    /// While open: until when.
+    /// End of the open state.
     until: Time,
     pub(crate) failures_in_row: u16,
-    /// Grows with each transition; what was sent before the last one changes nothing any more.
+    /// Grows with each transition; answers to earlier sends change nothing.
     pub(crate) generation: u16,
     state: CircuitState,
-    /// While half-open: probes under way, and probes that succeeded.
+    /// While half-open: probes in flight, and probes that succeeded.
     probes_out: u8,
     successes: u8,
     /// Failed probes since the circuit was last closed.
@@ -179,7 +176,7 @@ pub(crate) struct Breaker {
 }
 
 impl Breaker {
-    /// The only change that a send can cause.
+    /// The only transition that a send can cause.
     pub(crate) const PROBING: Change =
         Change { previous: CircuitState::Open, state: CircuitState::HalfOpen, trigger: TIMEOUT.0, reason: TIMEOUT.1 };
 
@@ -195,7 +192,7 @@ impl Breaker {
         }
     }
 
-    /// Whether a request may be sent now. Changes nothing: what follows may still hold it back.
+    /// Whether a request may be sent now. Changes nothing, because a later step may still hold the request back.
     #[inline]
     pub(crate) fn decide(&self, rules: &BreakerRules, now: Time) -> Decision {
         match self.state {
@@ -206,8 +203,8 @@ impl Breaker {
         }
     }
 
-    /// Takes note of a send that [`Self::decide`] admitted. A circuit that was open is half-open from now on, in
-    /// a new generation: that is [`Self::PROBING`].
+    /// Records a send that [`Self::decide`] admitted. An open circuit becomes half-open, in a new generation: that is
+    /// [`Self::PROBING`].
     #[inline]
     pub(crate) fn on_send(&mut self) {
         if self.state != CircuitState::Closed {
@@ -223,7 +220,7 @@ impl Breaker {
         self.probes_out = self.probes_out.saturating_add(1);
     }
 
-    /// Takes in the answer to what was sent under `generation`.
+    /// Applies the answer to a request sent under `generation`.
     #[inline]
     pub(crate) fn on_event(
         &mut self,
@@ -265,7 +262,8 @@ impl Breaker {
         Some(self.enter(CircuitState::Open, cause))
     }
 
-    /// Enough of them start afresh: what was observed before the outage says nothing about the time after it.
+    /// After enough successful probes the window starts empty: answers before the outage say nothing about the time
+    /// after it.
     fn on_probe_success(&mut self, rules: &BreakerRules, answers: &mut AnswerWindow) -> Option<Change> {
         self.successes += 1;
         if self.successes < rules.successes_to_close {
@@ -285,19 +283,19 @@ impl Breaker {
         all >= u32::from(rules.throughput_min) && failed * 100 >= all * u32::from(rules.failure_percent)
     }
 
-    /// Takes back a send under `generation` that got no answer because we gave it up.
+    /// Takes back a send under `generation` that we cancelled.
     pub(crate) const fn on_cancel(&mut self, generation: u16) {
         if generation == self.generation {
             self.probes_out = self.probes_out.saturating_sub(1);
         }
     }
 
-    /// Nothing is in flight, whatever was counted.
+    /// Nothing is in flight: resets the count of probes.
     pub(crate) const fn forget_probes(&mut self) {
         self.probes_out = 0;
     }
 
-    /// The state as the next request would meet it.
+    /// The state that the next request meets.
     pub(crate) fn state(&self, now: Time) -> CircuitState {
         match self.state {
             CircuitState::Open if now >= self.until => CircuitState::HalfOpen,
@@ -305,12 +303,12 @@ impl Breaker {
         }
     }
 
-    /// When an open circuit lets a probe through.
+    /// When an open circuit admits a probe.
     pub(crate) fn open_until(&self, now: Time) -> Option<Time> {
         (self.state == CircuitState::Open && now < self.until).then_some(self.until)
     }
 
-    /// The only place where the state changes, so that no change goes without evidence.
+    /// The only place that changes the state, so that each transition is recorded.
     fn enter(&mut self, state: CircuitState, (trigger, reason): Cause) -> Change {
         let previous = self.state;
         self.state = state;
@@ -574,7 +572,7 @@ mod tests {
         prop::collection::vec(op, 0..300)
     }
 
-    /// What an outsider sees, kept apart from the breaker's own books.
+    /// The view from outside, separate from the breaker's own state.
     struct Witness {
         breaker: Circuit,
         now: Time,

@@ -1,18 +1,16 @@
-//! How many retries a key may use, as a share of what succeeded: credit that nothing but a success earns.
+//! Retry budget of a key as a share of its successes: only a success earns credit.
 //!
-//! Why not the attempt count alone: four attempts per request turn an outage into four times the
-//! load, however many requests there are (D5). Why not Finagle's fixed reserve of ten retries per
-//! second: for a collector that sends once per second it never binds, and because it renews itself
-//! with time it allows retries without end against a provider that answers nothing. Here nothing
-//! but a success ever adds credit, so `retries <= capacity at the start + successes / 5` holds at
-//! any moment (R4).
+//! Why not the attempt limit alone: four attempts per request turn an outage into four times the load (D5). Why not
+//! Finagle's fixed reserve of ten retries per second: for a collector that sends once per second it never applies,
+//! and because it renews itself with time it allows endless retries against a dead provider. Here only a success adds
+//! credit, so `retries <= capacity at the start + successes / 5` holds at any moment (R4).
 //!
-//! Credit is counted in successes, not in fractions of a retry: a success brings one unit, a retry
-//! costs five. That is the ratio 0.2 in whole numbers, in the four bytes that one of a million keys has.
+//! Credit is counted in successes, not in fractions of a retry: a success adds one unit, a retry costs five. That is
+//! the ratio 0.2 in integers, in four bytes per key.
 
 use crate::time::SECOND;
 
-/// What a retry costs. The budget itself is optional: without it only the attempts per request count.
+/// Cost of a retry. The budget is optional: without it only the attempts per request are limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBudgetConfig {
     /// Successes that pay for one retry. 5, that is 20 % (D5; Linkerd, Finagle, AWS). 0 is read as 1.
@@ -25,30 +23,30 @@ impl Default for RetryBudgetConfig {
     }
 }
 
-/// Retries that may always be saved up: one unlucky request must be able to use all its attempts (4 sends, 3 of
-/// them retries) at any rate.
+/// Retries that may always be saved: one unlucky request must be able to use all its attempts (4 sends, 3 of them
+/// retries) at any rate.
 const RETRIES_MIN: u32 = 3;
-/// Without a cap on the run, what succeeds in this time at the present rate may be saved up (Finagle's ttl).
+/// Without a request limit of the run, the successes of this time at the current rate may be saved (Finagle's ttl).
 const SAVED_NANOS: u64 = 10 * SECOND;
 
-/// The settings as they are counted with.
+/// The settings in internal units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryRules {
     /// Units that a retry costs; `None`: nothing.
     cost: Option<u32>,
-    /// Most units that may be saved up, for a run with a cap on its requests.
+    /// Maximum of saved units, for a run with a request limit.
     capacity: Option<u32>,
 }
 
 impl RetryRules {
     pub(crate) fn new(config: Option<RetryBudgetConfig>, request_cap: Option<u64>) -> Self {
         let cost = config.map(|config| u32::from(config.successes_per_retry.max(1)));
-        // 20 % of N retries at five units each are N units; a cap of zero is none.
+        // 20 % of N retries at five units each are N units; a limit of zero means none.
         let capacity = request_cap.filter(|&cap| cap > 0).map(|cap| saturate(cap).max(cost.unwrap_or(1)));
         Self { cost, capacity }
     }
 
-    /// Most units that may be saved up at this interval in nanoseconds, where 0 stands for "not paced".
+    /// Maximum of saved units at this interval in nanoseconds; 0 means "not paced".
     fn most(&self, interval: u64) -> u32 {
         let at_rate = || saturate(SAVED_NANOS.checked_div(interval).unwrap_or(0));
         self.capacity.unwrap_or_else(|| at_rate().max(RETRIES_MIN * self.cost.unwrap_or(1)))
@@ -60,18 +58,18 @@ impl RetryRules {
 pub(crate) struct RetryBudget(u32);
 
 impl RetryBudget {
-    /// All that may be saved up at this interval.
+    /// The maximum at this interval.
     pub(crate) fn full(rules: &RetryRules, interval: u64) -> Self {
         Self(rules.most(interval))
     }
 
-    /// Adds so many successes. What is too much is cut off when it is spent.
+    /// Adds successes. The maximum is applied when credit is spent.
     #[inline]
     pub(crate) const fn earn(&mut self, successes: u32) {
         self.0 = self.0.saturating_add(successes);
     }
 
-    /// Pays for one retry, or says that there is not enough.
+    /// Pays for one retry; false when the credit is too low.
     pub(crate) fn try_spend(&mut self, rules: &RetryRules, interval: u64) -> bool {
         let Some(cost) = rules.cost else { return true };
         let left = self.0.min(rules.most(interval)).checked_sub(cost);
@@ -79,7 +77,7 @@ impl RetryBudget {
         left.is_some()
     }
 
-    /// Whole retries that are left; `None` when nothing bounds them.
+    /// Whole retries left; `None` without a budget.
     pub(crate) fn remaining(&self, rules: &RetryRules, interval: u64) -> Option<u32> {
         rules.cost.map(|cost| self.0.min(rules.most(interval)) / cost)
     }

@@ -1,11 +1,11 @@
-//! Evidence of what the circuit did: its states, and why it changed, in words that stay the same.
+//! Circuit states and transitions, with stable names.
 //!
-//! Why types and not a log line: whoever stores or shows a transition must not have to parse prose
-//! (D6). Holds counters and closed vocabularies only; never a route, an id or a body.
+//! Why types and not a log line: code that stores or shows a transition must not parse prose (D6). Holds counters and
+//! fixed vocabularies only; never a route, an id or a body.
 
 use std::time::Duration;
 
-/// What a circuit looks like from outside.
+/// State of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CircuitState {
     /// Requests pass.
@@ -28,16 +28,16 @@ impl CircuitState {
     }
 }
 
-/// During which step the circuit changed.
+/// The step during which the circuit changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CircuitTrigger {
-    /// While a request asked for admission.
+    /// A request asked for admission.
     BeforeRequest,
-    /// While a failure was taken in.
+    /// A failure was reported.
     ProviderFailure,
-    /// While a throttle was taken in.
+    /// A throttle was reported.
     ProviderThrottle,
-    /// While a success was taken in.
+    /// A success was reported.
     Success,
 }
 
@@ -59,9 +59,9 @@ impl CircuitTrigger {
 pub enum CircuitReason {
     /// The provider failed too often, or failed a probe.
     ProviderFailure,
-    /// The provider throttled without saying for how long, too often or on a probe.
+    /// The provider throttled without a Retry-After, too often or on a probe.
     ProviderThrottle,
-    /// The circuit was open for its time.
+    /// The open time is over.
     ResetTimeout,
     /// Enough probes succeeded.
     Success,
@@ -80,14 +80,14 @@ impl CircuitReason {
     }
 }
 
-/// Evidence of one change of the circuit (D6). Holds counters only.
+/// One transition of the circuit (D6). Holds counters only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitTransition {
-    /// The state that was left.
+    /// The state before.
     pub previous: CircuitState,
-    /// The state that was entered.
+    /// The state after.
     pub state: CircuitState,
-    /// During which step.
+    /// The step during which it happened.
     pub trigger: CircuitTrigger,
     /// Why.
     pub reason: CircuitReason,
@@ -95,7 +95,7 @@ pub struct CircuitTransition {
     pub elapsed: Duration,
     /// Sends of the run so far, retries included.
     pub request_count: u64,
-    /// Whole retries left; `None` when no retry budget bounds them.
+    /// Whole retries left; `None` without a retry budget.
     pub retry_tokens_remaining: Option<u32>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Completes the evidence with the counters of the run, which the breaker does not keep.
+    /// Adds the counters of the run, which the breaker does not keep.
     pub(crate) const fn with_counters(
         self,
         elapsed: Duration,

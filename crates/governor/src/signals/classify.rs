@@ -1,9 +1,8 @@
-//! Decides what an answer means, once, before the governor sees it.
+//! Classifies an answer, once, before the governor sees it.
 //!
-//! Why a seam and not a table of status codes inside the governor: half of the providers throttle
-//! with something else than 429 (Google with a 403 and a reason, Shopify inside a 200), and each of
-//! them is one function here. Never keeps, prints or copies a header or a body, and never reads a
-//! clock.
+//! Why an extension point and not a table of status codes inside the governor: half of the providers throttle with
+//! something else than 429 (Google with a 403 and a reason, Shopify inside a 200), and each of them is one function
+//! here. Never keeps, prints or copies a header or a body, and never reads a clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +12,16 @@ use crate::signals::quota_headers::read_quotas;
 use crate::signals::retry_after::read_retry_after;
 use crate::time::WallTime;
 
-/// Where header values come from; an HTTP client implements it for its own map of headers.
+/// Source of header values; an HTTP client implements it for its own header map.
 ///
 /// It is implemented for lists of name and value (text or bytes), and for `()`: no headers.
 pub trait HeaderSource {
-    /// Calls `visit` with each value of the header `name`, in order. `name` is given in lower case
-    /// and must be matched without regard to case.
+    /// Calls `visit` with each value of the header `name`, in order. `name` is in lower case; match it
+    /// case-insensitively.
     fn for_each_value(&self, name: &str, visit: &mut dyn FnMut(&[u8]));
 
-    /// Whether the name of any header may contain `part`, given in lower case. A source that can tell at
-    /// once spares the classifier a look for each of the twenty names that quotas go by.
+    /// Whether any header name may contain `part`, given in lower case. A fast answer saves the classifier twenty
+    /// lookups of quota headers.
     fn may_name(&self, _part: &str) -> bool {
         true
     }
@@ -62,19 +61,19 @@ impl<T: HeaderSource + ?Sized> HeaderSource for &T {
     }
 }
 
-/// What a classifier may look at.
+/// The answer as a classifier sees it.
 #[derive(Clone, Copy)]
 pub struct ResponseView<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: &'a dyn HeaderSource,
-    /// The beginning of the body, where the caller has read it already.
+    /// The beginning of the body, if the caller has read it.
     pub body: Option<&'a [u8]>,
 }
 
 impl<'a> ResponseView<'a> {
-    /// An answer whose body nobody has read.
+    /// An answer whose body was not read.
     #[must_use]
     pub const fn new(status: u16, headers: &'a dyn HeaderSource) -> Self {
         Self { status, headers, body: None }
@@ -86,27 +85,27 @@ impl<'a> ResponseView<'a> {
         Self { body: Some(body), ..self }
     }
 
-    /// Whether `text` stands in the part of the body that is there.
+    /// Whether the known part of the body contains `text`.
     #[must_use]
     pub fn body_contains(&self, text: &str) -> bool {
         let body = self.body.unwrap_or_default();
         text.is_empty() || body.windows(text.len()).any(|part| part == text.as_bytes())
     }
 
-    /// The wait that the provider asks for.
+    /// The Retry-After of the provider.
     #[must_use]
     pub fn retry_after(&self, wall_now: WallTime) -> Option<Duration> {
         read_retry_after(self.headers, wall_now)
     }
 
-    /// The quotas that the headers tell.
+    /// The quotas in the headers.
     #[must_use]
     pub fn quotas(&self, wall_now: WallTime) -> Quotas {
         read_quotas(self.headers, wall_now)
     }
 
-    /// The outcome with this verdict and what the headers add to it. A success has no
-    /// `retry_after`: on a 2xx the header is about something else (a job that runs, a redirect).
+    /// The outcome with this verdict and the header values. A success has no `retry_after`: on a 2xx the header means
+    /// something else (a running job, a redirect).
     #[must_use]
     pub fn outcome(&self, verdict: Verdict, wall_now: WallTime) -> Outcome {
         let retry_after = match verdict {
@@ -117,14 +116,14 @@ impl<'a> ResponseView<'a> {
     }
 }
 
-/// Shows neither headers nor body: they carry tokens and private data.
+/// Omits headers and body: they carry tokens and private data.
 impl fmt::Debug for ResponseView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseView").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-/// Decides what an answer means. [`DefaultClassifier`] knows HTTP; a closure can know a provider.
+/// Classifies an answer. [`DefaultClassifier`] knows HTTP; a closure can know a provider.
 ///
 /// A provider that throttles with a 403 and a reason, as Google does:
 ///
@@ -166,7 +165,7 @@ impl fmt::Debug for ResponseView<'_> {
 /// assert_eq!(shopify.classify(&ResponseView::new(200, &()), now).verdict, Verdict::Success);
 /// ```
 pub trait Classifier {
-    /// The meaning of `view`, an answer that arrived when the wall clock said `wall_now`.
+    /// Classifies `view`, an answer that arrived at wall-clock time `wall_now`.
     fn classify(&self, view: &ResponseView<'_>, wall_now: WallTime) -> Outcome;
 }
 
@@ -176,7 +175,7 @@ impl<F: Fn(&ResponseView<'_>, WallTime) -> Outcome> Classifier for F {
     }
 }
 
-/// What HTTP itself says, plus the throttle statuses that are common and unambiguous.
+/// The classes of HTTP itself, plus common and unambiguous throttle statuses.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultClassifier {
     extra_throttles: Vec<u16>,
@@ -189,7 +188,7 @@ impl DefaultClassifier {
         Self { extra_throttles: Vec::new() }
     }
 
-    /// Takes `status` for a throttle too.
+    /// Also treats `status` as a throttle.
     #[must_use]
     pub fn also_throttled(mut self, status: u16) -> Self {
         self.extra_throttles.push(status);
@@ -200,12 +199,11 @@ impl DefaultClassifier {
         match status {
             _ if self.extra_throttles.contains(&status) => Verdict::Throttled,
             200..=399 => Verdict::Success,
-            // Beside the standard ones: 418 and 420 are "slow down or be banned" (3commas, EVE), 529
-            // is "overloaded" (Notion).
+            // Nonstandard: 418 and 420 mean "slow down or be banned" (3commas, EVE), 529 means "overloaded" (Notion).
             418 | 420 | 429 | 503 | 529 => Verdict::Throttled,
             401 | 403 => Verdict::Forbidden,
             408 | 500..=599 => Verdict::ServerError,
-            // Other 4xx, and numbers that HTTP does not know: sending it again cannot help.
+            // Other 4xx, and unknown statuses: a retry cannot help.
             _ => Verdict::Permanent,
         }
     }
@@ -221,20 +219,20 @@ impl Classifier for DefaultClassifier {
     }
 }
 
-/// A refusal that says when to come back, or that nothing is left, is about speed and not about
-/// rights (GitHub answers its limits with a 403).
+/// A refusal with a Retry-After or an empty quota is about rate, not about rights (GitHub answers its limits with a
+/// 403).
 fn tells_a_limit(outcome: &Outcome) -> bool {
     outcome.retry_after.is_some() || outcome.quotas.as_slice().iter().any(|quota| quota.remaining == Some(0))
 }
 
-/// No answer came: timeout, reset, refused connection, name not found. Worth another try.
+/// No answer came: timeout, reset, refused connection, name not found. Retryable.
 #[must_use]
 pub const fn network_error() -> Outcome {
     Outcome::bare(Verdict::Network)
 }
 
-/// The provider's certificate is not trusted: the next try would meet the same one, and it says
-/// nothing about our speed (F48).
+/// The provider's certificate is not trusted: a retry would meet the same one, and it says nothing about our rate
+/// (F48).
 #[must_use]
 pub const fn untrusted_certificate() -> Outcome {
     Outcome::bare(Verdict::Permanent)

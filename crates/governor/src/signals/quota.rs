@@ -1,13 +1,12 @@
-//! What the provider's quota headers leave us, so that a quota that is told is never overrun.
+//! Quota that remains by the provider's headers, so that a known quota is never exceeded.
 //!
-//! A reading describes the moment at which the provider decided that request; everything sent
-//! later is not in it. So what is left is the reading minus the sends since, and the newest
-//! request's reading wins, whichever answer arrives last. When nothing is left the key closes until
-//! the reset; behind it one request goes first and tells what the new quota is, because a reset
-//! means a full window with one provider and a single free place with the next.
+//! A reading describes the moment at which the provider handled that request and does not include later sends. So the
+//! remainder is the reading minus the sends since; the newest request's reading wins, in whatever order answers
+//! arrive. When nothing is left, the gate closes until the reset; after it one request goes first and reads the new
+//! quota, because a reset means a full window at one provider and a single free slot at another.
 //!
-//! A reset is told in whole seconds, or not at all. Where places come back one by one, the rate at
-//! which they do is read from the counter itself.
+//! A reset comes in whole seconds, or not at all. Where slots come back one by one, their rate is measured from the
+//! counter.
 
 use crate::law::tuning::{QUOTAS_KEPT, Tuning};
 use crate::signals::outcome::{QuotaReading, Quotas};
@@ -15,35 +14,35 @@ use crate::signals::quota_headers::QUOTA_RESET_MAX;
 use crate::time::Time;
 use std::time::Duration;
 
-/// One quota as last told.
+/// One quota as last read.
 #[derive(Clone, Copy, Debug, Default)]
 struct View {
     known: bool,
     /// Too small to plan by.
     tiny: bool,
-    /// Places came back in lumps: a window, not a leak.
+    /// Slots came back in lumps: a window, not a leak.
     lumpy: bool,
     /// Left after the request `seq`.
     remaining: u32,
     seq: u32,
-    /// 0 if nobody said.
+    /// 0 if unknown.
     limit: u32,
-    /// Places that came back since `leak_from`.
+    /// Slots that came back since `leak_from`.
     leaked: u32,
     leak_from: Time,
     told_at: Time,
-    /// When the quota is whole again; `NEVER` if nobody said.
+    /// Time of the reset; `NEVER` if unknown.
     resets_at: Time,
 }
 
-/// What the quotas say about the next send.
+/// Effect of the quotas on the next send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuotaAdvice {
-    /// Closed until then; zero when open.
+    /// Closed until this time; zero when open.
     pub(crate) closed_until: Time,
-    /// A quota should be open again, or nobody said when: one request at a time finds out.
+    /// The quota should be open again, or its reset is unknown: one request at a time finds out.
     pub(crate) needs_answer: bool,
-    /// Used up, and nobody said when it comes back; its limit, 0 where that is not told.
+    /// Used up with an unknown reset; holds the limit, 0 if unknown.
     pub(crate) exhausted: Option<u32>,
 }
 
@@ -52,7 +51,7 @@ impl View {
         self.known && !self.tiny && self.remaining <= sent.wrapping_sub(self.seq)
     }
 
-    /// When the next place comes back, if that is known.
+    /// When the next slot comes back, if known.
     fn opens_at(&self, tuning: &Tuning) -> Option<Time> {
         let reset = (self.resets_at != Time::NEVER).then_some(self.resets_at);
         let is_coarse = reset.is_none_or(|at| at < self.told_at.plus(tuning.quota_coarse));
@@ -93,13 +92,13 @@ pub(crate) struct QuotaBook {
 }
 
 impl QuotaBook {
-    /// Whether one more send, after `sent` sends in all, fits into what is left.
+    /// Whether one more send, after `sent` sends in total, fits into the remainder.
     #[inline]
     pub(crate) fn advice(&self, sent: u32, now: Time, tuning: &Tuning) -> QuotaAdvice {
         if self.is_untold() { QuotaAdvice::default() } else { self.told_advice(sent, now, tuning) }
     }
 
-    /// Most providers tell nothing, and for them nothing may cost anything.
+    /// Fast exit: most providers send no quotas.
     const fn is_untold(&self) -> bool {
         !self.views[0].known
     }
@@ -125,8 +124,7 @@ impl QuotaBook {
         !self.is_untold() && self.views.iter().any(|view| view.is_used_up(sent))
     }
 
-    /// Takes in the readings of the answer to request `seq`. An older answer that arrives later
-    /// says nothing new.
+    /// Applies the readings of the answer to request `seq`. An older answer that arrives later is ignored.
     pub(crate) fn on_answer(&mut self, quotas: &Quotas, seq: u32, now: Time, tuning: &Tuning) {
         for (view, reading) in self.views.iter_mut().zip(quotas.as_slice()) {
             let is_older = view.known && seq.wrapping_sub(view.seq) > u32::MAX / 2;

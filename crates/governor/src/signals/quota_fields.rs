@@ -1,8 +1,8 @@
 //! Reads the IETF fields `RateLimit` and `RateLimit-Policy`, which are structured fields (RFC 9651).
 //!
-//! Why not split at commas as for the other dialects: a structured field has quoted names and typed
-//! numbers, and a field with one error in it counts as absent as a whole. Never keeps a reading that
-//! counts anything but requests, never guesses, never decides.
+//! Why not split at commas as for the other formats: a structured field has quoted names and typed numbers, and a
+//! field with one error counts as absent. Skips quotas that count anything but requests, never guesses, never
+//! decides.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Field {
         }
     }
 
-    /// Nothing when the quota is of bytes or of connections: those are not ours to pace by.
+    /// `None` for a quota of bytes or connections: the governor paces requests.
     fn reading(&self, policy: Option<&Self>) -> Option<QuotaReading> {
         if self.counts_something_else || policy.is_some_and(|policy| policy.counts_something_else) {
             return None;
@@ -80,15 +80,15 @@ fn thousandths(number: i64) -> Option<Duration> {
     believable(Duration::from_millis(u64::try_from(number).ok()?))
 }
 
-/// A malformed field counts as absent, as structured fields demand.
+/// A malformed field counts as absent, as structured fields require.
 fn parse_fields(value: &[u8]) -> Vec<Field> {
     let list = Parser::new(value).parse_list_with_visitor(FieldList(Vec::new()));
     list.or_else(|_| Parser::new(value).parse_dictionary_with_visitor(FieldDictionary(Field::default())))
         .unwrap_or_default()
 }
 
-// The visitors below exist instead of `sfv`'s parsed types because those sit in hash maps seeded by
-// the operating system, and nothing in this crate draws random numbers.
+// Custom visitors instead of `sfv`'s parsed types, because those use hash maps seeded by the operating system, and
+// nothing in this crate draws random numbers.
 
 /// `"name";r=50;t=30, …`
 struct FieldList(Vec<Field>);

@@ -1,9 +1,8 @@
-//! Reads what a provider says about its own limits on the side, in any of the dialects in use.
+//! Reads quota headers in all common formats.
 //!
-//! Why all of them in one place: the same three numbers (limit, remaining, reset) come under a dozen
-//! names and as counts, lists, fractions, epochs, durations and structured fields, and only here is
-//! that known. Reading is total. A part that makes no sense is `None`, as if it had not been sent, so
-//! nonsense never makes anything faster than silence would. Never guesses a window, never decides.
+//! Why all in one place: the same three numbers (limit, remaining, reset) come under a dozen names and as counts,
+//! lists, fractions, epochs, durations and structured fields. Parsing never fails: an invalid part is `None`, as if
+//! it had not been sent, so nonsense never makes anything faster. Never guesses a window, never decides.
 
 use std::time::Duration;
 
@@ -13,16 +12,15 @@ use crate::signals::quota_fields::read_structured;
 use crate::signals::retry_after::{Calendar, go_duration, http_date, iso_date, seconds};
 use crate::time::WallTime;
 
-/// The longest time to a reset, and the longest window, that is believed: a year's quota. Beyond it
-/// the number is not a reset (or a clock is wrong by decades) and the part is dropped, not cut: an
-/// invented end of a window helps nobody.
+/// The longest time to a reset, and the longest window, that is believed: a yearly quota. A larger number is not a
+/// reset (or a clock is wrong by decades) and is dropped, not cut: an invented end of a window helps nobody.
 pub const QUOTA_RESET_MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// A reset that lies further back than this is not a reset that just passed while clocks differ; it
-/// is nonsense, and must not be taken for "the quota is whole again".
+/// A reset further back than this did not just pass while clocks differ; it is nonsense, and must not mean "the quota
+/// is full again".
 const RESET_PAST_MAX: Duration = Duration::from_secs(86_400);
 
-/// Reads every quota that `headers` tell; `wall_now` is when they arrived.
+/// Reads every quota in `headers`; `wall_now` is their time of arrival.
 ///
 /// ```
 /// use gleaner_governor::{WallTime, read_quotas};
@@ -48,23 +46,23 @@ pub fn read_quotas(headers: &dyn HeaderSource, wall_now: WallTime) -> Quotas {
     quotas
 }
 
-/// What the names of all headers have in common that quotas are read from.
+/// Common part of all names of quota headers.
 const IN_EVERY_NAME: &str = "limit";
 
-/// Readings of one header family, by their place in the comma lists.
+/// Readings of one header family, by position in the comma lists.
 pub(crate) type Places = [QuotaReading; QUOTAS_MAX];
 
 pub(crate) const NOTHING: QuotaReading = QuotaReading { limit: None, remaining: None, resets_in: None, window: None };
 
-/// Adds what one family told. Many servers send the same quota in two dialects: such a twin completes
-/// the reading that is there instead of taking a second of the few places.
+/// Adds the readings of one family. Many servers send the same quota in two formats: the second completes the first
+/// instead of taking another slot.
 fn add_all(quotas: &mut Quotas, places: &Places) {
     let already = quotas.as_slice().len();
     for reading in places.iter().filter(|reading| **reading != NOTHING) {
         let earlier = &mut quotas.as_mut_slice()[..already];
         match earlier.iter_mut().find(|known| is_twin(known, reading)) {
             Some(known) => {
-                // The later of two resets, since the earlier may be the wrong one.
+                // The later of two resets, since the earlier may be wrong.
                 known.resets_in = known.resets_in.max(reading.resets_in);
                 known.window = known.window.or(reading.window);
             }
@@ -81,7 +79,7 @@ fn is_twin(known: &QuotaReading, reading: &QuotaReading) -> bool {
         && windows_agree
 }
 
-/// The names under which one dialect tells its numbers; those that it lacks are empty.
+/// Header names of one format; missing ones are empty.
 struct Family {
     limit: &'static str,
     remaining: &'static str,
@@ -123,7 +121,7 @@ const FAMILIES: [Family; 5] = [
         reset_after: "",
         used: ["", ""],
     },
-    // OpenAI. Its `-tokens` twin counts something that is not requests, so it is not ours to pace by.
+    // OpenAI. Its `-tokens` twin counts tokens, not requests, so it is not read.
     Family {
         limit: "x-ratelimit-limit-requests",
         remaining: "x-ratelimit-remaining-requests",
@@ -140,12 +138,12 @@ impl Family {
         read_limits(headers, self.limit, &mut places);
         for_each_item(headers, self.remaining, |place, item| places[place].remaining = remaining(item));
         for_each_reset(headers, self.reset, |place, text| places[place].resets_in = reset(text, calendar));
-        // The names below only complete the ones above; most answers have neither.
+        // The names below only complete those above; most answers have neither.
         if places == [NOTHING; QUOTAS_MAX] {
             return places;
         }
         for_each_item(headers, self.reset_after, |place, text| {
-            // A delta is preferred to an epoch, since it needs no clock to agree with ours.
+            // A delta is preferred to an epoch, since it needs no synchronized clock.
             places[place].resets_in = delta(text).or(places[place].resets_in);
         });
         for name in self.used {
@@ -179,7 +177,7 @@ fn window_parameter(item: &[u8]) -> Option<Duration> {
         .filter(|window| !window.is_zero())
 }
 
-/// Counts used up so far, next to a limit or to what remains (Strava, Reddit, GitHub).
+/// Counts used so far, next to a limit or a remainder (Strava, Reddit, GitHub).
 fn apply_used(reading: &mut QuotaReading, item: &[u8]) {
     let Some(used) = whole(item, Rounding::Up) else { return };
     match (reading.limit, reading.remaining) {
@@ -189,7 +187,7 @@ fn apply_used(reading: &mut QuotaReading, item: &[u8]) {
     }
 }
 
-/// Headers that say `used/limit`: Shopify, YNAB. Several quotas stand one after the other.
+/// Headers of the form `used/limit`: Shopify, YNAB. Several quotas follow each other.
 const USED_OF_LIMIT: [&str; 2] = ["x-rate-limit", "x-shopify-shop-api-call-limit"];
 
 fn read_used_of_limit(headers: &dyn HeaderSource, name: &str) -> Places {
@@ -204,7 +202,7 @@ fn read_used_of_limit(headers: &dyn HeaderSource, name: &str) -> Places {
     places
 }
 
-/// Visits the comma-separated pieces of all values of a header, as many as there are places.
+/// Visits the comma-separated pieces of all values of a header, up to [`QUOTAS_MAX`].
 fn for_each_item(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(usize, &[u8])) {
     let mut place = 0;
     for_each_piece(headers, name, |piece| {
@@ -216,13 +214,13 @@ fn for_each_item(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(u
 }
 
 fn for_each_piece(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(&[u8])) {
-    // An empty name stands for a header that the dialect does not have.
+    // An empty name is a header that the format does not have.
     if !name.is_empty() {
         headers.for_each_value(name, &mut |value| value.split(|byte| *byte == b',').for_each(&mut visit));
     }
 }
 
-/// Like [`for_each_item`], but a value that is one HTTP date keeps the comma that belongs to it.
+/// Like [`for_each_item`], but keeps the comma inside an HTTP date.
 fn for_each_reset(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(usize, &[u8])) {
     let mut place = 0;
     let mut visit_next = |text: &[u8]| {
@@ -243,12 +241,12 @@ fn for_each_reset(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(
     });
 }
 
-/// A limit of zero says nothing that can be paced by; some providers mean "none" by it.
+/// A limit of zero is ignored; some providers mean "none" by it.
 fn limit(item: &[u8]) -> Option<u64> {
     whole(item, Rounding::Down).filter(|limit| *limit > 0)
 }
 
-/// What remains; negative values (Docker Hub sends them) mean that nothing does.
+/// The remainder; negative values (Docker Hub sends them) mean zero.
 fn remaining(item: &[u8]) -> Option<u64> {
     match item.trim_ascii().strip_prefix(b"-") {
         Some(debt) => whole(debt, Rounding::Down).map(|_| 0),
@@ -256,7 +254,7 @@ fn remaining(item: &[u8]) -> Option<u64> {
     }
 }
 
-/// To which side a fraction of a request goes: the careful one.
+/// Direction in which a fraction of a request is rounded: the conservative one.
 #[derive(Clone, Copy)]
 enum Rounding {
     Up,
@@ -273,7 +271,7 @@ fn whole(item: &[u8], rounding: Rounding) -> Option<u64> {
     }
 }
 
-/// Time until a reset, however it is written.
+/// Time until a reset, in any format.
 fn reset(text: &[u8], calendar: Calendar<'_>) -> Option<Duration> {
     let text = text.trim_ascii();
     if let Some(number) = seconds(text) {
@@ -296,10 +294,10 @@ pub(crate) fn believable(wait: Duration) -> Option<Duration> {
     (wait <= QUOTA_RESET_MAX).then_some(wait)
 }
 
-/// The point that a number means if it is too large to be a delta. 10⁹ seconds are 31 years as a
-/// delta and the year 2001 as an epoch: neither is a reset, so everything real lies clearly on one
-/// side, whatever our own clock says; the same gap lies between seconds, milli-, micro- and
-/// nanoseconds. What falls between comes out decades away and is dropped later.
+/// The time that a number means if it is too large to be a delta. 10⁹ seconds are 31 years as a delta and the year
+/// 2001 as an epoch: neither is a reset, so every real value is clearly on one side, whatever our clock says; the
+/// same gap separates seconds, milli-, micro- and nanoseconds. Values in between come out decades away and are
+/// dropped later.
 fn epoch_millis(number: Duration) -> Option<WallTime> {
     let millis = match number.as_secs() {
         0..1_000_000_000 => return None,
@@ -481,7 +479,7 @@ pub(crate) mod tests {
                 (Some(1000), Some(991), None, None),
             ],
         );
-        // What cannot be read keeps its place, so that the others are not shifted.
+        // An unreadable part keeps its position, so that the others are not shifted.
         check(
             &[("X-RateLimit-Limit", "200,2000"), ("X-RateLimit-Usage", "x,340")],
             &[(Some(200), None, None, None), (Some(2000), Some(1660), None, None)],

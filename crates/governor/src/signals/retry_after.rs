@@ -1,9 +1,9 @@
-//! Reads `Retry-After`, and the spellings of time that quota headers share with it.
+//! Reads `Retry-After`, and the time formats that quota headers share with it.
 //!
-//! Why by hand on top of `httpdate`: providers send fractions, two headers at once, dates by a clock
-//! that is not ours, and plain nonsense (F41). Reading is total: it never panics, never yields a
-//! wait that is negative or without end, and nonsense reads as "not told", so that the governor's
-//! own back-off stands. It never decides whether to wait: a long wait becomes a deferral elsewhere.
+//! Why by hand on top of `httpdate`: providers send fractions, two headers at once, dates by another clock, and plain
+//! nonsense (F41). Parsing never panics and never returns a negative or endless wait; nonsense counts as absent, so
+//! that the governor's own backoff applies. It never decides whether to wait: a long wait becomes a deferral
+//! elsewhere.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,12 +12,12 @@ use crate::time::WallTime;
 
 /// The longest wait that is believed; longer ones are cut to it.
 ///
-/// A year is far beyond any quota (days, a month) or suspension seen in a header, and beyond every
-/// horizon, so the cut changes no decision; it keeps an absurd value (or a date read by a clock that
-/// still stands at 1970) from shutting a key for decades.
+/// A year is far beyond any quota (days, a month) or suspension seen in a header, and beyond every horizon, so the
+/// cut changes no decision; it keeps an absurd value (or a date read by a clock that is still at 1970) from closing a
+/// key for decades.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// How long the provider asks us to stay away; `None` when it does not say so in a readable way.
+/// The provider's Retry-After; `None` when it is absent or unreadable.
 ///
 /// Zero or a date in the past is `Some(ZERO)`. Of several values, in one header or in many, the
 /// longest counts.
@@ -26,13 +26,13 @@ pub fn read_retry_after(headers: &dyn HeaderSource, wall_now: WallTime) -> Optio
     let calendar = Calendar { headers, wall_now };
     let mut longest = None;
     headers.for_each_value("retry-after", &mut |value| {
-        // `None` is smaller than every `Some`: a readable value always wins over nonsense.
+        // `None` is smaller than every `Some`: a readable value wins over nonsense.
         longest = longest.max(parse(value, calendar));
     });
     longest
 }
 
-/// Which time it is for the provider that sent these headers.
+/// Current time by the provider's clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Calendar<'h> {
     pub(crate) headers: &'h dyn HeaderSource,
@@ -40,9 +40,8 @@ pub(crate) struct Calendar<'h> {
 }
 
 impl Calendar<'_> {
-    /// The provider's own clock, if it told it: its dates are meant by that one, and ours may be
-    /// off by seconds (Discord) or by decades (a board without a battery). Of two, the earlier,
-    /// because it makes the wait longer.
+    /// The provider's clock, if it sent a Date: its dates refer to that clock, and ours may be off by seconds
+    /// (Discord) or by decades (a board without a battery). Of two, the earlier, because it makes the wait longer.
     pub(crate) fn now(self) -> WallTime {
         let mut told: Option<WallTime> = None;
         self.headers.for_each_value("date", &mut |value| {
@@ -64,8 +63,8 @@ fn parse_one(text: &[u8], calendar: Calendar<'_>) -> Option<Duration> {
     seconds(text).or_else(|| http_date(text).map(|date| date.since(calendar.now())))
 }
 
-/// Two headers that a proxy joined into one with a comma. A date has a comma of its own, so each
-/// piece is tried alone and together with the piece before it.
+/// Parses two headers that a proxy joined with a comma. A date contains a comma, so each piece is tried alone and
+/// together with the piece before it.
 fn parse_joined(value: &[u8], calendar: Calendar<'_>) -> Option<Duration> {
     let (mut longest, mut previous, mut start) = (None, 0, 0);
     for piece in value.split(|byte| *byte == b',') {
@@ -77,8 +76,8 @@ fn parse_joined(value: &[u8], calendar: Calendar<'_>) -> Option<Duration> {
     longest
 }
 
-/// A plain decimal number of seconds, such as `120`, `1.5` or `.25`. Not a sign, an exponent, `inf`
-/// or `NaN`, and nothing that overflows. What is finer than a nanosecond is rounded up.
+/// A plain decimal number of seconds, such as `120`, `1.5` or `.25`. No sign, exponent, `inf` or `NaN`, and no
+/// overflow. Fractions of a nanosecond are rounded up.
 pub(crate) fn seconds(text: &[u8]) -> Option<Duration> {
     let dot = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
     let (whole, fraction) = text.split_at(dot);
@@ -99,7 +98,7 @@ fn fraction_of_second(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_nanos(digits(coarse)? * scale + rounding))
 }
 
-/// An unsigned number made of digits alone; nothing at all is zero.
+/// An unsigned number of digits alone; an empty text is zero.
 fn digits(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0_u64, |number, byte| {
         let digit = char::from(*byte).to_digit(10)?;
@@ -107,7 +106,7 @@ fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A duration as Go prints it: `6m0s`, `1.5s`, `120ms`. Days are added, since hours get long.
+/// A duration as Go prints it: `6m0s`, `1.5s`, `120ms`. Days are also accepted.
 pub(crate) fn go_duration(text: &[u8]) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
@@ -131,22 +130,22 @@ fn in_unit(amount: Duration, unit: &[u8]) -> Option<Duration> {
         b"m" => amount.checked_mul(60),
         b"s" => Some(amount),
         b"ms" => Some(amount / 1_000),
-        // Go writes the micro sign; both of Unicode's look-alikes are in use.
+        // Go writes the micro sign; both Unicode characters are in use.
         b"us" | b"\xc2\xb5s" | b"\xce\xbcs" => Some(amount / 1_000_000),
         b"ns" => Some(amount / 1_000_000_000),
         _ => None,
     }
 }
 
-/// An HTTP date in any of its three forms; two-digit years below 70 belong to this century.
+/// An HTTP date in any of its three forms; two-digit years below 70 are 20xx.
 pub(crate) fn http_date(text: &[u8]) -> Option<WallTime> {
     let date = httpdate::parse_http_date(std::str::from_utf8(text).ok()?).ok()?;
     let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
     Some(WallTime::from_unix_millis(u64::try_from(since_epoch.as_millis()).ok()?))
 }
 
-/// An ISO 8601 date with a time of day: `2026-11-16T12:30:00Z`, with a fraction or an offset if
-/// need be. Without a zone it is taken as UTC, as every provider seen means it.
+/// An ISO 8601 date with a time: `2026-11-16T12:30:00Z`, optionally with a fraction or an offset. Without a zone it
+/// is UTC, as all known providers mean it.
 pub(crate) fn iso_date(text: &[u8]) -> Option<WallTime> {
     let (stamp, rest) = text.split_at_checked(19)?;
     let separators = [4, 7, 10, 13, 16].map(|at| stamp[at]);
@@ -186,8 +185,8 @@ fn offset_millis(zone: &[u8]) -> Option<i64> {
     }
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar, counted in years that begin in March so
-/// that the leap day comes last. A 31st of a short month runs over into the next.
+/// Days from 1970-01-01 to a day of the Gregorian calendar, counted in years that begin in March so that the leap day
+/// comes last. Day 31 of a short month runs into the next.
 const fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_before_month = (153 * month + 2) / 5;

@@ -7,7 +7,7 @@ use gleaner_governor::{
 };
 use std::time::Duration;
 
-/// What `look` sees with a change and without.
+/// The result of `look` with and without a change.
 fn differs<T: PartialEq + std::fmt::Debug>(
     base: RegistryConfig,
     change: impl FnOnce(&mut RegistryConfig),

@@ -1,4 +1,4 @@
-//! What is forgotten, in which order, and what never is.
+//! Dropping of keys: the order, and the keys that are never dropped.
 
 use crate::desk::{Desk, domain, every, fixed, opens_after, seconds, with};
 use gleaner_governor::keyed::{Feedback, RegistryConfig};
@@ -114,7 +114,7 @@ fn when_everything_is_in_use_or_closed_there_is_no_room() {
     desk.answer("closed.com", permit, &Feedback::status(429, Some(seconds(60))));
     let in_flight = (desk.handle("flying.com"), desk.send("flying.com"));
     let full = desk.registry.handle(&domain("more.com"), desk.now).unwrap_err();
-    assert_eq!(full.to_string(), "3 keys are in use or closed; more.com would be one more");
+    assert_eq!(full.to_string(), "key limit reached: all 3 keys are in use or closed; no room for more.com");
     desk.registry.feedback(&in_flight.0, in_flight.1, &Feedback::status(200, None), desk.now);
     drop(in_flight.0);
     assert!(desk.registry.handle(&domain("more.com"), desk.now).is_ok());

@@ -14,7 +14,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What the allocator rounds to and keeps beside each piece.
+/// Rounding and overhead of the allocator per allocation.
 const OVERHEAD: usize = 8;
 
 fn real(size: usize) -> i64 {

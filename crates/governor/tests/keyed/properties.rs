@@ -1,4 +1,4 @@
-//! What holds whatever happens: any order of questions, answers, pauses, looks and evictions.
+//! Properties under any order of questions, answers, pauses, snapshots and evictions.
 
 use crate::desk::{Desk, seconds, with};
 use gleaner_governor::keyed::{Feedback, RegistryConfig};

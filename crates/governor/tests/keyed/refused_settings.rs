@@ -60,7 +60,7 @@ fn bounds_that_cross() {
     assert_eq!(refused_key(|key| key.breaker.bucket = ms(31_000)), "breaker.bucket is longer than breaker.window");
     assert_eq!(
         refused_key(|key| key.breaker.bucket = ms(1000)),
-        "breaker.bucket makes more than 15 buckets of breaker.window"
+        "breaker.bucket is too short: breaker.window would have more than 15 buckets"
     );
     assert_eq!(refused(|config| config.forget_after = ms(29_000)), "forget_after is shorter than breaker.window");
 }
@@ -95,7 +95,7 @@ fn counts_and_times_of_zero() {
 #[test]
 fn what_a_registry_has_not() {
     let run_budget = RunBudgetConfig { request_cap: Some(5), wall_clock: None };
-    assert_eq!(refused_key(|key| key.run_budget = run_budget), "run_budget is set, and a registry has no runs");
+    assert_eq!(refused_key(|key| key.run_budget = run_budget), "run_budget is set, but a registry has no runs");
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn shards_that_are_no_power_of_two_and_keys_without_number() {
 fn names_that_are_no_domains() {
     for group in ["Example.com", "a b", "example.com:8080", "https://example.com", ""] {
         let error = refused(|config| config.groups = [group.into()].into());
-        assert_eq!(error, "groups has what is no domain in its one spelling, or one with a port");
+        assert_eq!(error, "groups has an entry that is not a normalized domain, or one with a port");
         if group != "example.com:8080" {
             let error = refused(|config| drop(config.statuses.insert(group.into(), Default::default())));
-            assert_eq!(error, "statuses has what is no domain in its one spelling");
+            assert_eq!(error, "statuses has an entry that is not a normalized domain");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What outlives the process.
+//! Learned state that outlives the process.
 
 use crate::desk::{Desk, domain, fixed, opens_after, seconds, with};
 use gleaner_governor::keyed::{Feedback, RegistryConfig};

@@ -1,4 +1,4 @@
-//! What a snapshot shows.
+//! Content of a snapshot.
 
 use crate::desk::{Desk, fixed, never_opens, opens_after, seconds, with};
 use gleaner_governor::keyed::{Feedback, RegistryConfig};

@@ -19,7 +19,7 @@ pub(crate) const fn at(seconds: u64) -> Time {
     Time::from_nanos(seconds * SECOND)
 }
 
-/// What the provider really enforces.
+/// The limit that the provider enforces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     None,
@@ -28,7 +28,7 @@ pub(crate) enum Limit {
     InFlight(u16),
 }
 
-/// What it says about that.
+/// The provider's signal about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tell {
     Nothing,
@@ -178,7 +178,7 @@ struct InFlight {
     outcome: Outcome,
 }
 
-/// What a random number is for.
+/// Purpose of a random number.
 #[derive(Clone, Copy)]
 enum For {
     Latency,

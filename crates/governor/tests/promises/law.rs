@@ -1,4 +1,4 @@
-//! What moves the interval, and which way: R2, R3, and the law as it is seen from outside.
+//! Changes of the interval and their direction: R2, R3, and the law as seen from outside.
 
 use crate::harness::{Hand, Limit, Plan, Provider, Step, Trace, at};
 use crate::plans;
@@ -227,9 +227,9 @@ fn an_echo_that_was_sent_at_the_very_time_of_the_refusal_changes_nothing() {
 }
 
 /// Refusals of so many sends to a bucket that says nothing.
-fn refusals(is_careful: bool, sends_max: usize, seed: u64, per_s: f64) -> usize {
+fn refusals(conservative: bool, sends_max: usize, seed: u64, per_s: f64) -> usize {
     let ceiling_interval = Duration::from_millis(250);
-    let config = Config { ceiling_interval, is_careful, max_concurrency: 1, ..Config::default() };
+    let config = Config { ceiling_interval, conservative, max_concurrency: 1, ..Config::default() };
     let provider = Provider { limit: Limit::Bucket { per_s, burst: 3.0 }, ..Provider::OPEN };
     let trace = Plan { sends_max, seed, ..Plan::new(config, provider) }.run();
     trace.answers().filter(|(_, outcome, _)| outcome.verdict == Verdict::Throttled).count()

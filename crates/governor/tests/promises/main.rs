@@ -1,4 +1,4 @@
-//! What the governor promises, R1 to R16 and the scenarios of the requirements, through its public
+//! Promises of the governor, R1 to R16 and the scenarios of the requirements, through its public
 //! API alone. A test here fails when a guard is removed, not when a number is tuned.
 
 mod allocations;

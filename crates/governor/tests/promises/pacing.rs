@@ -21,7 +21,7 @@ fn assert_told_times_are_kept(plan: &Plan) -> Result<(), TestCaseError> {
     for event in &plan.run().events {
         match event.step {
             Step::WaitUntil(until) => {
-                // Who comes after the told time may have missed the moment of an experiment with the
+                // A caller after the told time may have missed the moment of an experiment with the
                 // window, and waits for the window instead.
                 let is_late = told.is_some_and(|told| event.at > told);
                 prop_assert!(
@@ -353,7 +353,7 @@ fn sends_by_headers(script: &[(u8, u64)], skew_s: impl Fn(usize) -> u64) -> Vec<
         let headers: Vec<(&str, &[u8])> = headers.iter().map(|&(name, value)| (name, value.as_bytes())).collect();
         let outcome = DefaultClassifier::new().classify(&ResponseView::new(status, &headers), wall_now);
         hand.answer(permit, &outcome);
-        // What is written down takes the wall clock too.
+        // The record also takes the wall clock.
         let _learned = hand.governor.learned(hand.now, wall_now);
     }
     sends

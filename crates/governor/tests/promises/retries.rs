@@ -1,4 +1,4 @@
-//! What becomes of a failed request: R4, R5, R8, R14.
+//! Retries of a failed request: R4, R5, R8, R14.
 
 use crate::harness::{Hand, Step};
 use crate::plans;

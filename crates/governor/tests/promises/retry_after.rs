@@ -72,7 +72,7 @@ proptest! {
             let permit = next.send();
             prop_assert_eq!(next.now, due);
             next.governor.cancel(permit);
-            // What was taken back owes nothing but the owner's shortest gap.
+            // A cancelled send owes only the owner's shortest gap.
             hand = Hand { governor: next.governor, now: due + Duration::from_millis(20) };
         }
     }

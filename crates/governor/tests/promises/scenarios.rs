@@ -169,7 +169,7 @@ mod retry_after_is_honored_exactly {
         let permit = hand.send();
         let wait = Duration::from_secs(42);
         assert_eq!(hand.answer(permit, &Outcome::throttled(Some(wait))), Advice::RetryAt(hand.now + wait));
-        // Whoever slept until then is admitted at once.
+        // A caller that slept until then is admitted at once.
         hand.now = hand.now + wait;
         let Admission::Send(permit) = hand.governor.poll_admit(hand.now) else { panic!("the wait is paid twice") };
         hand.wait(10).answer(permit, &Outcome::success());

@@ -1,4 +1,4 @@
-//! What survives a restart, and what must not. R12.
+//! State that survives a restart, and state that must not. R12.
 
 use crate::harness::{Hand, at};
 use crate::plans;

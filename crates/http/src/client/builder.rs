@@ -1,5 +1,5 @@
-//! Everything that can be set about a client, with defaults that are safe. There is no setting for the
-//! rate (it is found), and none that makes a connection less safe than it could be.
+//! Settings of a client, with safe defaults. There is no setting for the rate (the governor finds it), and none that
+//! weakens TLS.
 
 use super::cookies::Cookies;
 use super::defaults::DefaultHeaders;
@@ -18,7 +18,7 @@ use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Builds a [`GovernedClient`], or its [blocking](crate::blocking) face.
+/// Builds a [`GovernedClient`], or its [blocking](crate::blocking) form.
 #[must_use = "a builder does nothing until it is built"]
 pub struct ClientBuilder {
     name: Box<str>,
@@ -39,8 +39,7 @@ pub struct ClientBuilder {
     roots: Vec<Vec<u8>>,
 }
 
-/// A day: for those who write `Duration::MAX` and mean "no timeout". A clock cannot be asked for a time
-/// after its end.
+/// One day, in place of `Duration::MAX`: the clock cannot represent a time that far away.
 const TIMEOUT_MAX: Duration = Duration::from_secs(86_400);
 
 impl ClientBuilder {
@@ -65,22 +64,22 @@ impl ClientBuilder {
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Tells accounts apart: the provider's limit is per account, so each has a key of its own. The secret
-    /// is hashed and not kept, and it is not sent.
+    /// Separates accounts: the provider's limit is per account, so each has its own key. The secret is hashed, not
+    /// stored and not sent.
     pub fn credential(mut self, secret: impl AsRef<[u8]>) -> Self {
         self.credential = Some(secret.as_ref().to_vec());
         self
     }
 
-    /// Sends `Authorization: Bearer …` with every request, but not after a redirect to another origin.
-    /// It is the credential, too, unless another one is set.
+    /// Sends `Authorization: Bearer …` with every request, except after a redirect to another origin. The token also
+    /// becomes the credential, unless another one is set.
     pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
         self.bearer = Some(token.as_ref().as_bytes().to_vec());
         self.default_header(AUTHORIZATION, format!("Bearer {}", token.as_ref()))
     }
 
-    /// Sends a header with every request, but not after a redirect to another origin, unless it is known
-    /// to be harmless there (`Accept` and the like).
+    /// Sends a header with every request. After a redirect to another origin it is dropped, unless it is known to be
+    /// harmless (`Accept` and the like).
     pub fn default_header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
         match header(name.as_ref(), value.as_ref()) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),
@@ -89,80 +88,80 @@ impl ClientBuilder {
         self
     }
 
-    /// Says who asks; providers like to know whom to write to.
+    /// Sets `User-Agent`; providers like to know whom to contact.
     pub fn user_agent(self, value: impl AsRef<str>) -> Self {
         self.default_header(USER_AGENT, value.as_ref())
     }
 
-    /// The owner's number: the shortest time between two sends that is ever allowed.
+    /// Sets the ceiling: the shortest time between two sends.
     pub const fn ceiling_interval(mut self, interval: Duration) -> Self {
         self.settings.config.ceiling_interval = interval;
         self
     }
 
-    /// How the key is governed, in full. All clients of a key need the same.
+    /// All settings of the key. All clients of a key need the same.
     pub const fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Sends of one request, the first included. Beyond four it is a setting of the key, too: then all
-    /// clients of the key need the same.
+    /// Sends of one request, the first included. More than four is a setting of the key: then all clients of the key
+    /// need the same.
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.call_limits.attempts = attempts;
         self
     }
 
-    /// One send and no retry. A refusal comes back at once as `<name>_rate_limited`; the governor still
-    /// learns from it, and the next call waits for what the provider asked.
+    /// One send and no retry. A refusal returns at once as `<name>_rate_limited`; the governor still learns from it,
+    /// and the next call waits for the provider's Retry-After.
     pub const fn single_attempt(self) -> Self {
         self.attempts(1)
     }
 
-    /// How long one attempt may take from the moment it is sent until the head of its answer is there.
+    /// Longest time of one attempt, from its send until the head of its answer.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.call_limits.attempt_timeout = timeout.min(TIMEOUT_MAX);
         self
     }
 
-    /// How long it may take from one piece of a body to the next.
+    /// Longest time between two pieces of a body.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.body_limits.idle = timeout.min(TIMEOUT_MAX);
         self
     }
 
-    /// How long a request may wait before it is sent, retries included.
+    /// Longest wait of a request before it is sent, retries included.
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.call_limits.max_wait = Some(max_wait);
         self
     }
 
-    /// How large a body may be after decoding; 64 MiB unless set.
+    /// Maximum size of a decoded body; 64 MiB unless set.
     pub const fn max_decoded_bytes(mut self, bytes: u64) -> Self {
         self.body_limits.decoded_bytes = bytes;
         self
     }
 
-    /// How many times larger a body may become by decoding, beyond its first megabyte; 200 unless set.
+    /// Maximum growth of a body by decoding, beyond its first megabyte; 200 times unless set.
     pub const fn max_ratio(mut self, ratio: u32) -> Self {
         self.body_limits.ratio = ratio;
         self
     }
 
-    /// How many redirects are followed; 10 unless set. With 0 a redirect is an answer like others.
+    /// Maximum number of redirects; 10 unless set. With 0 a redirect is returned as an answer.
     pub const fn max_redirects(mut self, max: u32) -> Self {
         self.redirect_rules.max = max;
         self
     }
 
-    /// Whether a redirect to another origin may lead to an address that is not public. Off unless set: a
-    /// provider could make this machine ask its neighbours.
+    /// Whether a redirect to another origin may lead to a private address. Off unless set: a provider could make this
+    /// machine send requests to its local network.
     pub const fn allow_private_redirects(mut self, allowed: bool) -> Self {
         self.redirect_rules.private_allowed = allowed;
         self
     }
 
-    /// Decides what an answer means, for providers that throttle in their own way.
+    /// Classifies answers, for providers that throttle in their own way.
     pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
         self.classifier = Arc::new(classifier);
         self
@@ -181,35 +180,34 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether cookies are kept and sent back, each to where it came from. On unless set.
+    /// Whether cookies are stored and sent back to their origin. On unless set.
     pub const fn cookie_store(mut self, enabled: bool) -> Self {
         self.keeps_cookies = enabled;
         self
     }
 
-    /// Writes down every exchange: what is asked, hop by hop and attempt by attempt, and what comes back.
+    /// Records every exchange: each hop and attempt, with its answer.
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.record_replay.recorder = Some(recorder);
         self
     }
 
-    /// Answers in the provider's place: no socket is opened, and nothing is waited for.
+    /// Replays answers from a recording: no socket is opened, and nothing waits.
     pub fn player(mut self, player: Arc<dyn Player>) -> Self {
         self.record_replay.player = Some(player);
         self
     }
 
-    /// Trusts a further certificate authority (PEM) beside those of the platform: a company's own.
+    /// Trusts a further certificate authority (PEM) beside those of the platform, such as a company's own.
     pub fn extra_root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.push(pem.as_ref().to_vec());
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
-    /// When a header or certificate is invalid, when TLS cannot be set up, or when the key is governed with
-    /// other settings already.
+    /// A header or certificate is invalid, TLS cannot be set up, or the key is governed with other settings already.
     pub fn build(mut self) -> Result<GovernedClient, Error> {
         if let Some(fault) = self.fault {
             return Err(fault.into());
@@ -241,16 +239,16 @@ impl ClientBuilder {
         Ok(GovernedClient { inner: Arc::new(inner) })
     }
 
-    /// The same client for programs without an async runtime.
+    /// Builds the blocking client, for programs without an async runtime.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and when no thread can be started.
+    /// See [`build`](Self::build); also when no thread can be started.
     pub fn build_blocking(self) -> Result<blocking::Client, Error> {
         blocking::Client::around(self.build()?)
     }
 }
 
-/// Connections for where the caller itself sends, or to public addresses only, for where a redirect leads to.
+/// Connections for the caller's own requests, or restricted to public addresses for redirect targets.
 pub(super) fn connections(roots: &[Vec<u8>], must_be_public: bool) -> Result<reqwest::Client, Error> {
     let roots = roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
     let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
@@ -264,5 +262,5 @@ fn setup(what: &'static str) -> impl Fn(reqwest::Error) -> Error {
     move |error| Error::Setup { what, source: error.without_url().into() }
 }
 
-// Shows no credential and no header.
+// Omits credential and headers.
 gleaner_base::debug_only!(ClientBuilder, |it| name = it.name);

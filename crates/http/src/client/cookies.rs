@@ -1,9 +1,8 @@
-//! Cookies: kept from answers, and sent back to where they came from.
+//! Cookies: stored from answers, and sent back to their origin.
 //!
-//! Why not leave it to reqwest: it counts owners of the jar and looks into it several times for each
-//! request, and the APIs that this client is for set none. Here a jar that nothing was ever put into costs one
-//! look at a flag. Which cookie belongs where is still the jar's own business. Never replaces what the
-//! caller sends as `Cookie`.
+//! Why not reqwest's own: it counts references to the jar and checks it several times per request, while APIs rarely
+//! set cookies. Here an unused jar costs one check of a flag. The jar still decides which cookie belongs where. Never
+//! replaces a `Cookie` header of the caller.
 
 use crate::headers::has;
 use http::HeaderMap;
@@ -16,12 +15,12 @@ use url::Url;
 #[derive(Default)]
 pub(crate) struct Cookies {
     jar: Jar,
-    /// Whether anything was ever put into the jar.
+    /// Whether the jar was ever filled.
     is_used: AtomicBool,
 }
 
 impl Cookies {
-    /// Adds what belongs to `url`, unless the caller has cookies of its own.
+    /// Adds the cookies for `url`, unless the caller sends its own.
     pub(crate) fn add_to(&self, headers: &mut HeaderMap, url: &Url) {
         if !self.is_used.load(Ordering::Acquire) || headers.contains_key(COOKIE) {
             return;
@@ -31,7 +30,7 @@ impl Cookies {
         }
     }
 
-    /// Keeps what an answer from `url` sets.
+    /// Stores the cookies that an answer from `url` sets.
     pub(crate) fn keep(&self, headers: &HeaderMap, url: &Url) {
         if has(headers, &SET_COOKIE) {
             self.jar.set_cookies(&mut headers.get_all(SET_COOKIE).iter(), url);

@@ -1,33 +1,32 @@
-//! The headers that a client sends with every request of its own.
+//! Default headers of a client.
 //!
-//! Why apart from a request's headers: most requests have none of their own, and then all of them share
-//! these, and nothing is copied before the wire needs it. Never reach another origin whole: a redirect
-//! takes along what is harmless there (`redirect.rs`).
+//! Why separate from a request's headers: most requests have none of their own; they share these, and nothing is
+//! copied before the wire needs it. Only harmless ones follow a redirect to another origin (`redirect.rs`).
 
 use crate::wire::ACCEPTED;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
 use std::borrow::Cow;
 
-/// What the owner sets for all requests, and what this client can decode.
+/// Headers set by the owner, and the encodings that this client can decode.
 pub(crate) struct DefaultHeaders {
     pub(crate) all: HeaderMap,
-    /// Whether it was left to us to say what can be decoded.
+    /// Whether the owner left `Accept-Encoding` to us.
     encoding_is_ours: bool,
 }
 
 impl DefaultHeaders {
     pub(crate) fn new(mut owners: HeaderMap) -> Self {
-        // A part of an encoded body cannot be decoded, so a range is asked for as it is.
+        // A range of an encoded body cannot be decoded, so a range is requested unencoded.
         let encoding_is_ours = !owners.contains_key(ACCEPT_ENCODING) && !owners.contains_key(RANGE);
         if encoding_is_ours {
             owners.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         }
-        // reqwest would add it to each copy that is sent, and each copy would have to grow for it.
+        // reqwest would add it to each copy that is sent, and each copy would have to grow.
         owners.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         Self { all: owners, encoding_is_ours }
     }
 
-    /// The headers of a request: its own, and of these the others.
+    /// The headers of a request: its own, completed with the defaults.
     pub(crate) fn with(&self, own: HeaderMap) -> Cow<'_, HeaderMap> {
         if own.is_empty() {
             return Cow::Borrowed(&self.all);

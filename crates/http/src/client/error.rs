@@ -1,10 +1,10 @@
-//! Why a call has no answer, in words for a person and in variants for a program.
+//! Errors of a call, as text for a person and as variants for a program.
 //!
-//! A variant per thing that a caller can do differently. Texts say what happened, why, and what to do
-//! next. Never holds a query, a header, a body or a credential: a URL is shown as a [`Place`].
+//! There is one variant per reaction of a caller. Texts say what happened, why, and what to do. Never holds a query,
+//! a header, a body or a credential: a URL is shown as a [`ShownUrl`].
 
 use super::paging::PagingFault;
-use super::place::Place;
+use super::shown_url::ShownUrl;
 use crate::governors::KeyError;
 use crate::refusal::Refused;
 use crate::wire::{BodyFault, Cause, RedirectFault, TransportKind};
@@ -16,137 +16,136 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It was not sent, or not sent again, by our own decision.
+    /// We did not send it, or did not retry it.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The provider refused it for good. Shown as `<name>_rate_limited` and the like, which is what the
-    /// retry patterns of connectors look for.
+    /// The provider refused it for good. Displayed as `<name>_rate_limited` and the like, which the retry patterns of
+    /// connectors match.
     #[error(transparent)]
     Terminal(#[from] Terminal),
-    /// There is no answer. Whether the provider has seen the request is in the kind.
+    /// There is no answer. The kind says whether the provider may have seen the request.
     #[error("{place}: {kind}")]
     Transport {
-        /// Where it was sent.
-        place: Place,
-        /// What failed.
+        /// Target of the request.
+        place: ShownUrl,
+        /// Kind of failure.
         kind: TransportKind,
         /// The failure underneath, where there is one.
         source: Option<Cause>,
-        /// Our own budget, if that is why it was not sent again.
+        /// Our own budget, if that prevented a retry.
         deferred: Option<DeferReason>,
     },
-    /// The provider could not prove who it is. Never sent again, and never sent without the check.
+    /// The provider's certificate is not trusted. Never retried, and never sent without the check.
     #[error(
         "{place}: the certificate is not trusted; somebody may be listening, or the provider or this machine has \
          out-of-date certificates or a wrong clock"
     )]
     UntrustedCertificate {
-        /// Where it was sent.
-        place: Place,
-        /// What is wrong with it.
+        /// Target of the request.
+        place: ShownUrl,
+        /// The problem.
         source: Cause,
     },
     /// A redirect that is not followed.
     #[error("{place}: the redirect is not followed: {fault}")]
     Redirect {
-        /// Who sent the redirect.
-        place: Place,
+        /// Sender of the redirect.
+        place: ShownUrl,
         /// Why not.
         fault: RedirectFault,
     },
     /// The body of the answer cannot be read to its end.
     #[error("{place}: {fault}")]
     Body {
-        /// Who sent it.
-        place: Place,
+        /// Sender of the answer.
+        place: ShownUrl,
         /// Why not.
         fault: BodyFault,
         /// The failure underneath, where there is one.
         source: Option<Cause>,
     },
-    /// The body is not the JSON that was asked for. What it says instead is not shown.
+    /// The body is not the expected JSON. Its content is not shown.
     #[error("{place}: the answer is not the expected JSON: {what} at line {line}, column {column}")]
     Json {
-        /// Who sent it.
-        place: Place,
-        /// In one or two words.
+        /// Sender of the answer.
+        place: ShownUrl,
+        /// The problem, in one or two words.
         what: &'static str,
-        /// Where, counted from 1.
+        /// Line, counted from 1.
         line: usize,
-        /// Where in the line, counted from 1.
+        /// Column, counted from 1.
         column: usize,
     },
-    /// The status is an error, and the caller asked for that to be one
+    /// The status is an error, and the caller treats that as an error
     /// ([`Response::error_for_status`](super::Response::error_for_status)).
     #[error("{place}: the provider answered {status}")]
     Status {
-        /// Who answered.
-        place: Place,
-        /// What.
+        /// Sender of the answer.
+        place: ShownUrl,
+        /// The status.
         status: StatusCode,
-        /// Our own budget, if that is why it was not sent again.
+        /// Our own budget, if that prevented a retry.
         deferred: Option<DeferReason>,
     },
-    /// The pages do not come to an end, or lead somewhere else.
+    /// The pages never end, or lead to another origin.
     #[error("{place}: page {page}: {fault}")]
     Paging {
-        /// Whose pages.
-        place: Place,
+        /// Sender of the pages.
+        place: ShownUrl,
         /// Counted from 0.
         page: u32,
-        /// What is wrong.
+        /// The problem.
         fault: PagingFault,
     },
-    /// The request cannot be sent as it is written.
+    /// The request is invalid.
     #[error("the request cannot be sent: {0}")]
     Request(#[from] RequestFault),
-    /// The key cannot be governed as it was asked for.
+    /// The key cannot be governed as requested.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The client cannot be made.
-    #[error("the client cannot be made: {what}")]
+    /// The client cannot be created.
+    #[error("the client cannot be created: {what}")]
     Setup {
-        /// What failed.
+        /// The part that failed.
         what: &'static str,
         /// The failure underneath.
         source: Cause,
     },
-    /// The recording that is played has no answer to it. Says which request it was, as its player shows it.
+    /// The recording has no answer to this request. Holds the request, as the player shows it.
     #[error("{0}")]
     NotRecorded(Box<str>),
-    /// A blocking call inside an async runtime would stop the runtime.
-    #[error("a blocking call inside an async runtime would stop it; use GovernedClient there, or a thread of its own")]
+    /// A blocking call inside an async runtime would block the runtime.
+    #[error("a blocking call inside an async runtime would block it; use GovernedClient there, or a separate thread")]
     BlockingInAsync,
 }
 
-/// A refusal that is final for this call: the provider said no, and it is not asked again. Shown as the name and a word;
-/// no period follows an id.
+/// A refusal that is final for this call. Displayed as name and reason, without a trailing period.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}_{}", word(*.reason))]
 pub struct Terminal {
     /// The client's name.
     pub name: Box<str>,
-    /// Why it is final. Only pressure may arm a cooldown.
+    /// Why it is final. Only pressure may start a cooldown.
     pub reason: TerminalReason,
     /// The last answer.
     pub status: StatusCode,
-    /// How often it was sent.
+    /// Number of sends.
     pub attempts: u32,
-    /// After how long it makes sense to try again.
+    /// Time after which a retry makes sense.
     pub retry_in: Option<Duration>,
 }
 
 /// Why a refusal is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalReason {
-    /// The provider pushes back, and the attempts are used up.
+    /// The provider rate-limited us, and the attempts are used up.
     Pressure(PressureReason),
-    /// Our own budget ended it. Not the provider's pressure.
+    /// Our own budget ended it. Not pressure from the provider.
     Deferred(DeferReason),
 }
 
 impl Terminal {
-    /// The provider's pressure, if it was that: what may arm a cooldown.
+    /// The provider's pressure, if any: may start a cooldown.
     #[must_use]
     pub const fn pressure(&self) -> Option<PressureReason> {
         match self.reason {
@@ -156,7 +155,7 @@ impl Terminal {
     }
 }
 
-/// A word that patterns match on.
+/// A word that patterns match.
 const fn word(reason: TerminalReason) -> &'static str {
     match reason {
         TerminalReason::Pressure(_) => "rate_limited",
@@ -165,26 +164,26 @@ const fn word(reason: TerminalReason) -> &'static str {
     }
 }
 
-/// What is wrong with a request as it is written.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// The URL cannot be read.
-    #[error("its URL cannot be read: {0}")]
+    /// The URL cannot be parsed.
+    #[error("its URL is invalid: {0}")]
     Url(url::ParseError),
-    /// Only HTTP is spoken here.
+    /// The URL is neither http nor https.
     #[error("its URL begins with neither http:// nor https://")]
     Scheme,
-    /// A header has characters that no header may have. Holds which one; the value is not shown.
+    /// A header has invalid characters. Holds its name; the value is not shown.
     #[error("its header {0:?} has a name or a value that HTTP does not allow")]
     Header(Box<str>),
-    /// The value for its body cannot be written as JSON.
-    #[error("its body cannot be written as JSON")]
+    /// The body cannot be serialized as JSON.
+    #[error("its body cannot be serialized as JSON")]
     Json,
 }
 
 impl Error {
-    /// The provider's pressure, if that is what ended the call: what may arm a cooldown.
+    /// The provider's pressure, if that ended the call: may start a cooldown.
     #[must_use]
     pub const fn pressure(&self) -> Option<PressureReason> {
         match self {
@@ -193,7 +192,7 @@ impl Error {
         }
     }
 
-    /// After how long it makes sense to try again, where that is known.
+    /// Time after which a retry makes sense, if known.
     #[must_use]
     pub const fn retry_in(&self) -> Option<Duration> {
         match self {
@@ -203,12 +202,12 @@ impl Error {
         }
     }
 
-    /// Not `From`: the text of a JSON error quotes the content, so only its position is taken over.
-    pub(crate) fn json(place: &Place, error: &serde_json::Error) -> Self {
+    /// Not `From`: the text of a JSON error quotes the content, so only its position is kept.
+    pub(crate) fn json(place: &ShownUrl, error: &serde_json::Error) -> Self {
         let what = match error.classify() {
             serde_json::error::Category::Syntax => "not JSON",
             serde_json::error::Category::Eof => "it ends too early",
-            serde_json::error::Category::Data => "a value of another kind or a missing field",
+            serde_json::error::Category::Data => "a value of the wrong type or a missing field",
             serde_json::error::Category::Io => "it cannot be read",
         };
         Self::Json { place: place.clone(), what, line: error.line(), column: error.column() }
@@ -240,7 +239,7 @@ mod tests {
         let url = url::Url::parse("https://api.example/v1?token=secret").unwrap();
         let cause = serde_json::from_str::<u32>("\n \"my diary\"").unwrap_err();
         assert!(cause.to_string().contains("diary"), "otherwise this test proves nothing");
-        let error = Error::json(&Place::of(&url), &cause);
+        let error = Error::json(&ShownUrl::new(&url), &cause);
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("diary") && !shown.contains("secret"), "{shown}");
         assert!(shown.contains("line 2, column 11"), "{shown}");

@@ -1,16 +1,16 @@
-//! Reads `Link` headers (RFC 8288) as far as paging needs them: where is `rel="next"`?
+//! Parses `Link` headers (RFC 8288) for paging: finds `rel="next"`.
 //!
-//! Why not a search for the text: a target may have commas and semicolons in it, a title may contain
-//! `rel="next"`, and a mistake here loads the wrong pages. What cannot be read is told, and not taken for
-//! the last page: that would be a hole in the data that nobody sees.
+//! Why not search for the text: a target may contain commas and semicolons, a title may contain `rel="next"`, and a
+//! mistake here loads the wrong pages. An unreadable header is an error and not the last page, because that would
+//! silently lose data.
 
 use http::HeaderMap;
 use http::header::LINK;
 
-/// Links of one answer that are looked at. Seen in the wild: six.
+/// Maximum of links per answer. Highest number seen: six.
 const LINKS_MAX: usize = 64;
 
-/// A `Link` header that is none.
+/// An invalid `Link` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -32,7 +32,7 @@ struct Link<'a> {
     target: &'a str,
     /// The first `rel`; the standard says to ignore others.
     rel: Option<String>,
-    /// It is about another page than the one that it came with.
+    /// It is about another page than its own.
     has_anchor: bool,
 }
 
@@ -63,7 +63,7 @@ fn parse(value: &str) -> Result<Vec<Link<'_>>, Malformed> {
     }
 }
 
-/// What is left to read.
+/// The text left to parse.
 struct Scanner<'a>(&'a str);
 
 impl<'a> Scanner<'a> {

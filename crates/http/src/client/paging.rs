@@ -1,15 +1,15 @@
 //! Pages of a list, one slice at a time, each with the cursor to resume after it.
 //!
-//! Slices and not items: a slice is what a collector can store together with its cursor, so that a crash
-//! costs one slice at most. Every page is an ordinary governed request. Never follows a page to another
-//! origin, because the credentials would go along; never loads a page twice, because a provider that
-//! repeats itself would keep us for ever; and never takes a page that cannot be found for the last one.
+//! Slices and not items: a collector stores a slice together with its cursor, so a crash costs one slice at most.
+//! Every page is an ordinary governed request. Paging never follows a link to another origin, because the credentials
+//! would go along; never loads a page twice, because a provider that repeats itself would never end; and never treats
+//! a missing page as the last one.
 
 use super::GovernedClient;
 use super::error::Error;
 use super::link::next_target;
-use super::place::Place;
 use super::request::RequestBuilder;
+use super::shown_url::ShownUrl;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
@@ -17,28 +17,28 @@ use serde_json::Value;
 use std::collections::HashSet;
 use url::Url;
 
-/// What is wrong with the pages.
+/// Why paging stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PagingFault {
-    /// A page was there before.
-    #[error("the provider leads back to a page that was loaded before; this is a loop")]
+    /// The page was loaded before.
+    #[error("the next page was loaded before; the provider's pages form a loop")]
     Loop,
-    /// More pages than are loaded. Holds how many are.
-    #[error("there are more than the {0} pages that are loaded; `max_pages` allows more")]
+    /// Page limit reached. Holds the limit.
+    #[error("page limit of {0} reached; `max_pages` raises it")]
     TooMany(u32),
     /// The next page is at another origin.
-    #[error("the next page is at another origin, and the credentials would go there, too")]
+    #[error("the next page is at another origin, which would receive the credentials")]
     OtherOrigin,
-    /// The `Link` header cannot be read.
-    #[error("the Link header cannot be read, so nobody knows whether there is a next page")]
+    /// The `Link` header is invalid.
+    #[error("the Link header is invalid, so it is unknown whether there is a next page")]
     MalformedLink,
-    /// Where the cursor should be is something else.
-    #[error("the cursor is neither text nor a number, so nobody knows whether there is a next page")]
+    /// The cursor is neither text nor a number.
+    #[error("the cursor is neither text nor a number, so it is unknown whether there is a next page")]
     NotACursor,
 }
 
-/// Pages before it is said how they follow each other.
+/// A request for pages, before the kind of paging is chosen.
 #[derive(Debug)]
 #[must_use = "pages are loaded by `next`"]
 pub struct Paging {
@@ -47,8 +47,7 @@ pub struct Paging {
     resume_after: Option<String>,
 }
 
-/// A million records at a hundred per page. Without a bound, a provider that makes up cursors keeps us
-/// for ever.
+/// A million records at a hundred per page. Without a limit, a provider that invents cursors would never end.
 const PAGES_MAX: u32 = 10_000;
 
 impl Paging {
@@ -56,25 +55,25 @@ impl Paging {
         Self { request: request.with_client(client), max_pages: PAGES_MAX, resume_after: None }
     }
 
-    /// Pages that are loaded at most; one more is an error and not the end.
+    /// Maximum number of pages; one more is an error, not the end.
     pub const fn max_pages(mut self, max: u32) -> Self {
         self.max_pages = max;
         self
     }
 
-    /// Begins after the slice that had this cursor.
+    /// Resumes after the slice with this cursor.
     pub fn resume_after(mut self, cursor: impl Into<String>) -> Self {
         self.resume_after = Some(cursor.into());
         self
     }
 
-    /// Each page links to the next: `Link: <…>; rel="next"`, as GitHub and GitLab do.
+    /// Each page links to the next with `Link: <…>; rel="next"`, as at GitHub and GitLab.
     pub fn by_link(self) -> Pages {
         Pages::new(self, Way::Link)
     }
 
-    /// `next` finds the cursor of the next page in the JSON of a page, and it is sent as `query_param`.
-    /// An empty one is none.
+    /// `next` finds the cursor of the next page in the JSON of a page; it is sent as `query_param`. An empty cursor
+    /// is the end.
     ///
     /// ```no_run
     /// # async fn example(client: gleaner_http::GovernedClient) -> Result<(), gleaner_http::Error> {
@@ -96,8 +95,8 @@ impl Paging {
         Pages::new(self, Way::Cursor { find, query_param: query_param.into() })
     }
 
-    /// The token of the next page stands at `pointer` (RFC 6901, such as `/nextPageToken`) in the JSON of a
-    /// page, and it is sent as `query_param`.
+    /// The token of the next page is at `pointer` (RFC 6901, such as `/nextPageToken`) in the JSON of a page; it is
+    /// sent as `query_param`.
     pub fn by_page_token(self, pointer: impl Into<String>, query_param: impl Into<String>) -> Pages {
         let pointer = pointer.into();
         let find = Box::new(move |page: &Value| token_at(page, &pointer));
@@ -114,18 +113,18 @@ fn token_at(page: &Value, pointer: &str) -> Result<Option<String>, PagingFault> 
     }
 }
 
-/// Pages that are being loaded.
+/// Loads pages one by one.
 pub struct Pages {
     request: RequestBuilder,
     way: Way,
     max_pages: u32,
     loaded: u32,
     next: Next,
-    /// Hashes of the cursors that were followed; as many as pages at most.
+    /// Hashes of the followed cursors; at most one per page.
     seen: HashSet<[u8; 32]>,
 }
 
-/// How one page leads to the next.
+/// Kind of paging.
 enum Way {
     Link,
     Cursor { find: FindCursor, query_param: String },
@@ -133,7 +132,7 @@ enum Way {
 
 type FindCursor = Box<dyn FnMut(&Value) -> Result<Option<String>, PagingFault> + Send>;
 
-/// What the next call of `next` does.
+/// Action of the next call of `next`.
 enum Next {
     First,
     After(String),
@@ -146,7 +145,7 @@ impl Pages {
         let Paging { request, max_pages, resume_after } = paging;
         let next = resume_after.map_or(Next::First, Next::After);
         let mut pages = Self { request, way, max_pages, loaded: 0, next, seen: HashSet::new() };
-        // The page that the request itself asks for may come back as a link or as a cursor, too.
+        // A link or cursor may lead back to the first page.
         if let Some(first) = pages.first_cursor() {
             pages.seen.insert(hash(&first));
         }
@@ -164,12 +163,10 @@ impl Pages {
         }
     }
 
-    /// The next slice; `None` after the last. After an error it may be asked again, and the same page is
-    /// loaded.
+    /// The next slice; `None` after the last. After an error a further call loads the same page again.
     ///
     /// # Errors
-    /// When the page cannot be loaded, has an error status, or when the pages lead astray
-    /// ([`Error::Paging`]).
+    /// The page cannot be loaded, has an error status, or paging cannot continue ([`Error::Paging`]).
     pub async fn next(&mut self) -> Result<Option<Slice>, Error> {
         let Some(request) = self.next_request()? else { return Ok(None) };
         let response = request.send().await?.error_for_status()?;
@@ -189,7 +186,7 @@ impl Pages {
 
     fn next_request(&self) -> Result<Option<RequestBuilder>, Error> {
         let url = self.request.url()?;
-        let fail = |fault| Error::Paging { place: Place::of(url), page: self.loaded, fault };
+        let fail = |fault| Error::Paging { place: ShownUrl::new(url), page: self.loaded, fault };
         let url = match &self.next {
             Next::End => return Ok(None),
             Next::Fail(fault) => return Err(fail(*fault)),
@@ -202,8 +199,8 @@ impl Pages {
         Ok(Some(self.request.clone().with_url(url)))
     }
 
-    /// What comes next, unless it was there before. A fault waits for the next call: the present page is
-    /// good.
+    /// The next action, unless the page was loaded before. A fault waits for the next call, because the current page
+    /// is good.
     fn checked(&mut self, next: Result<Option<String>, PagingFault>) -> Next {
         match next {
             Ok(None) => Next::End,
@@ -219,13 +216,13 @@ fn hash(cursor: &str) -> [u8; 32] {
 }
 
 impl Way {
-    /// What leads on from a page. The outer error is about this page, the inner one about the next.
+    /// Finds the way to the next page. The outer error is about this page, the inner one about the next.
     fn next(
         &mut self,
         url: &Url,
         headers: &HeaderMap,
         body: &[u8],
-        place: &Place,
+        place: &ShownUrl,
     ) -> Result<Result<Option<String>, PagingFault>, Error> {
         match self {
             Self::Link => Ok(link_from(url, headers)),
@@ -265,7 +262,7 @@ fn with_query(url: &Url, name: &str, value: &str) -> Url {
     url
 }
 
-// Shows no cursor: it may be a URL with private data.
+// Omits the cursor: it may be a URL with private data.
 gleaner_base::debug_only!(Pages, |it| request = it.request, loaded = it.loaded);
 
 /// One page.
@@ -274,25 +271,25 @@ gleaner_base::debug_only!(Pages, |it| request = it.request, loaded = it.loaded);
 pub struct Slice {
     /// Its number, counted from 0, or from the slice that was resumed after.
     pub index: u32,
-    /// The page as it came.
+    /// The page as received.
     pub body: Bytes,
-    /// What [`Paging::resume_after`] takes to go on after this slice; `None` when no page follows, or none
-    /// that can be had. Opaque: store it as it is.
+    /// The cursor for [`Paging::resume_after`]; `None` when no further page can be loaded. Opaque: store it
+    /// unchanged.
     pub cursor: Option<String>,
-    place: Place,
+    place: ShownUrl,
 }
 
 impl Slice {
     /// The page as JSON.
     ///
     /// # Errors
-    /// When it is something else. The error tells where, and never what.
+    /// It is not the expected JSON. The error gives the position, never the content.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::json(&self.place, &error))
     }
 }
 
-// Shows neither body nor cursor.
+// Omits body and cursor.
 gleaner_base::debug_only!(Slice, |it| index = it.index, bytes = it.body.len());
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
-//! The seam at which exchanges are written down, and at which answers come from a recording instead of a
-//! provider.
+//! Interface for recording exchanges, and for replaying answers from a recording.
 //!
-//! Why in the client: here a request is what goes out, hop by hop and attempt by attempt, and an answer is
-//! what came, decoded. What is masked, which file it is and which answer fits is for whoever implements the
-//! two traits. A client that plays opens no socket and waits for nothing: there is no provider to spare, so
-//! the governor is not asked. Of the run's budget its requests still count.
+//! Why in the client: here each hop and attempt is visible as sent, and each answer decoded. The implementors of the
+//! two traits decide about masking, files and matching. A client that replays opens no socket and never waits: there
+//! is no provider to protect, so the governor is not asked. Its requests still count against the run budget.
 
 use super::response::Answer;
 use crate::wire::{BodyEnd, NoAnswer};
@@ -13,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A request as it goes out: one hop, one attempt. It holds credentials.
+/// A request as sent: one hop, one attempt. It holds credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The method.
@@ -26,7 +24,7 @@ pub struct Asked {
     pub body: Vec<u8>,
 }
 
-/// An answer as it came, its body decoded. It may hold anything.
+/// An answer as received, with its body decoded. It may hold private data.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
@@ -35,7 +33,7 @@ pub struct Reply {
     pub headers: Vec<(String, String)>,
     /// The body, as far as it was read.
     pub body: Vec<u8>,
-    /// Whether that is all of it.
+    /// Whether the body is complete.
     pub body_end: BodyEnd,
 }
 
@@ -54,26 +52,26 @@ pub enum NoReply {
     PrivateTarget,
 }
 
-/// Writes down what was asked and what came back. Called once per attempt, from any thread.
+/// Records requests and answers. Called once per attempt, from any thread.
 pub trait Recorder: Send + Sync + fmt::Debug {
-    /// How much of a body is wanted.
+    /// Maximum number of body bytes to record.
     fn body_bytes_max(&self) -> usize;
 
-    /// One exchange, which took so long.
+    /// Records one exchange and its duration.
     fn record(&self, asked: &Asked, came: Result<&Reply, NoReply>, took: Duration);
 }
 
-/// Answers in a provider's place.
+/// Replays answers in place of a provider.
 pub trait Player: Send + Sync + fmt::Debug {
-    /// The answer to this request, or that there was none, as it was recorded.
+    /// The recorded answer to this request, or the recorded failure.
     ///
     /// # Errors
     ///
-    /// Why there is no such recording, for people.
+    /// The recording has no such request; the text is for people.
     fn play(&self, asked: &Asked) -> Result<Result<Reply, NoReply>, String>;
 }
 
-/// What a client writes down, and where its answers come from. For most: nothing, and the provider.
+/// Recorder and player of a client. Most have neither.
 #[derive(Default)]
 pub(crate) struct RecordReplay {
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
@@ -87,7 +85,7 @@ impl RecordReplay {
 }
 
 impl Asked {
-    pub(crate) fn of(request: &reqwest::Request) -> Self {
+    pub(crate) fn from_request(request: &reqwest::Request) -> Self {
         Self {
             method: request.method().as_str().to_owned(),
             url: request.url().as_str().to_owned(),
@@ -98,36 +96,36 @@ impl Asked {
 }
 
 impl Reply {
-    /// An answer, of whose body so much has been read.
-    pub(crate) fn of(answer: &Answer, body_end: BodyEnd) -> Self {
+    /// An answer, with the body read so far.
+    pub(crate) fn from_answer(answer: &Answer, body_end: BodyEnd) -> Self {
         let (status, body) = (answer.status.as_u16(), answer.body.front.to_vec());
         Self { status, headers: pairs(&answer.headers), body, body_end }
     }
 
-    /// Status and headers, if they can be those of an answer.
+    /// Status and headers, if they are valid.
     pub(crate) fn head(&self) -> Result<(StatusCode, HeaderMap), NoAnswer> {
         let not_one = |what: &str| NoAnswer::not_recorded(format!("the recorded answer has {what}"));
-        let status = StatusCode::from_u16(self.status).map_err(|_| not_one("a status that HTTP does not know"))?;
+        let status = StatusCode::from_u16(self.status).map_err(|_| not_one("an invalid status"))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()));
             let (Ok(name), Ok(value)) = parsed else {
-                return Err(not_one("a header that HTTP does not allow"));
+                return Err(not_one("an invalid header"));
             };
-            headers.try_append(name, value).map_err(|_| not_one("more headers than an answer may have"))?;
+            headers.try_append(name, value).map_err(|_| not_one("too many headers"))?;
         }
         Ok((status, headers))
     }
 }
 
-/// Headers as texts. What is no text is replaced: nothing here is sent.
+/// Headers as text. Invalid UTF-8 is replaced: nothing here is sent.
 fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
-// Shows the method alone: the rest carries credentials.
+// Shows only the method: the rest carries credentials.
 gleaner_base::debug_only!(Asked, |it| method = it.method);
 
-// Shows the status alone.
+// Shows only the status.
 gleaner_base::debug_only!(Reply, |it| status = it.status);

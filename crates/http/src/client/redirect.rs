@@ -1,9 +1,8 @@
-//! What a redirect turns a request into, decided without sending anything.
+//! Computes the request that follows a redirect, without sending anything.
 //!
-//! Why by hand and not by reqwest: every hop is a request to a provider and has to be admitted, and a
-//! hop to another origin must not take along what was meant for the first. reqwest drops three headers
-//! there; an API key in `X-Api-Key` would go with the rest. Here the rest stays: only headers that are
-//! known to be harmless cross an origin, a body never does, and neither does encryption turn into none.
+//! Why not reqwest's own: every hop is a request to a provider and needs a permit, and a hop to another origin must
+//! not carry headers meant for the first. reqwest drops three headers; an API key in `X-Api-Key` would be sent along.
+//! Here only headers known to be harmless cross an origin, a body never does, and https never becomes http.
 
 use crate::wire::{RedirectFault, is_redirect, names_private_address, redirect_target};
 use bytes::Bytes;
@@ -12,35 +11,34 @@ use http::{Method, StatusCode};
 use std::borrow::Cow;
 use url::{Origin, Url};
 
-/// One request of a call: the caller's, or what a redirect made of it.
+/// One request of a call: the caller's, or one after a redirect.
 #[derive(Clone)]
 pub(crate) struct Hop<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
-    /// The client's, for a request that has none of its own.
+    /// The client's, for a request without its own.
     pub(crate) headers: Cow<'a, HeaderMap>,
     pub(crate) body: Bytes,
 }
 
 /// The redirects of one call.
 pub(crate) struct Redirects {
-    /// Where the caller itself has sent the request: going there is the caller's own wish. `None` before
-    /// the first redirect, when there is nowhere else.
+    /// Origin of the caller's request; returning there is always allowed. `None` before the first redirect.
     home: Option<Origin>,
     rules: RedirectRules,
     pub(crate) followed: u32,
-    /// As few as there are redirects at most.
+    /// At most as many as redirects.
     seen: Vec<(Method, Url)>,
 }
 
-/// What the owner allows.
+/// The owner's rules for redirects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedirectRules {
     pub(crate) max: u32,
     pub(crate) private_allowed: bool,
 }
 
-/// As many as browsers' cousins follow (reqwest, RFC 2068); a real chain has two or three.
+/// As in reqwest and RFC 2068; a real chain has two or three.
 const REDIRECTS_MAX: u32 = 10;
 
 impl Default for RedirectRules {
@@ -54,18 +52,17 @@ impl Redirects {
         Self { home: None, rules, followed: 0, seen: Vec::new() }
     }
 
-    /// Whether `url` is where the caller itself has sent the request.
+    /// Whether `url` is at the origin of the caller's request.
     pub(crate) fn is_home(&self, url: &Url) -> bool {
         self.home.as_ref().is_none_or(|home| url.origin() == *home)
     }
 
-    /// Whether the addresses that `url` resolves to have to be public.
+    /// Whether `url` must resolve to public addresses.
     pub(crate) fn must_be_public(&self, url: &Url) -> bool {
         !self.rules.private_allowed && !self.is_home(url)
     }
 
-    /// The request that an answer to `hop` asks for; `None` when it is no redirect, or when the owner
-    /// follows none.
+    /// The request that follows an answer to `hop`; `None` when it is no redirect, or when redirects are off.
     pub(crate) fn next<'a>(
         &mut self,
         hop: &Hop<'a>,
@@ -82,7 +79,7 @@ impl Redirects {
         }
         self.seen.push((hop.method.clone(), hop.url.clone()));
         let next = redirected(hop, status, url)?;
-        // A cookie makes the same request another one: sites that set it and send you back are common.
+        // A new cookie makes the same request a different one: sites that set it and redirect back are common.
         let sets_cookie = headers.contains_key(header::SET_COOKIE);
         if !sets_cookie && self.seen.contains(&(next.method.clone(), next.url.clone())) {
             return Err(RedirectFault::Loop);
@@ -95,7 +92,7 @@ impl Redirects {
     }
 }
 
-/// Method, headers and body after a redirect (RFC 9110, section 15.4, and what browsers do).
+/// Method, headers and body after a redirect (RFC 9110, section 15.4, and browser behavior).
 fn redirected<'a>(hop: &Hop<'a>, status: StatusCode, url: Url) -> Result<Hop<'a>, RedirectFault> {
     let Hop { mut method, mut headers, mut body, .. } = hop.clone();
     let becomes_get = match status {
@@ -118,7 +115,7 @@ fn redirected<'a>(hop: &Hop<'a>, status: StatusCode, url: Url) -> Result<Hop<'a>
     Ok(Hop { method, url, headers, body })
 }
 
-/// Headers that describe a body and go with it.
+/// Headers that describe a body and are dropped with it.
 const OF_THE_BODY: [HeaderName; 6] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
@@ -128,7 +125,7 @@ const OF_THE_BODY: [HeaderName; 6] = [
     header::TRANSFER_ENCODING,
 ];
 
-/// Headers that say what is wanted and nothing about who wants it.
+/// Headers that describe the content wanted and nothing about the user.
 const HARMLESS: [HeaderName; 10] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,

@@ -1,11 +1,11 @@
-//! A request before it is sent. Its body is in memory, so that it can be sent again.
+//! A request before it is sent. Its body is in memory, so that it can be retried.
 
 use super::GovernedClient;
 use super::error::{Error, RequestFault};
-use super::place::Place;
 use super::redirect::Hop;
 use super::response::Response;
 use super::send;
+use super::shown_url::ShownUrl;
 use crate::call_limits::CallLimits;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,20 +22,20 @@ use tracing::Instrument;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-/// A request that is being written. What is wrong with it is told by `send`. `E` is what drives it: nothing in an async
-/// program, a runtime of its own in a [blocking](crate::blocking) one.
+/// A request under construction. `send` reports errors in it. `E` drives it: nothing in an async program, its own
+/// runtime in a [blocking](crate::blocking) one.
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is sent"]
 pub struct RequestBuilder<E = ()>(pub(crate) Box<Draft>, pub(crate) E);
 
-/// What a request consists of so far. It is large and goes through many hands, so it stays where it is.
+/// Parts of a request. Boxed, because it is large and passed on often.
 #[derive(Clone)]
 pub(crate) struct Draft {
     client: GovernedClient,
     method: Method,
     url: Result<Url, RequestFault>,
     headers: HeaderMap,
-    /// Whether `headers` are all that are sent, and the client's default ones are not added.
+    /// Whether `headers` are complete, so that no defaults are added.
     has_all_headers: bool,
     body: Bytes,
     call_limits: CallLimits,
@@ -43,17 +43,17 @@ pub(crate) struct Draft {
     fault: Option<RequestFault>,
 }
 
-/// The end of a call: a moment, or a time after it is sent.
+/// End of a call: a moment, or a time after `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// At this moment.
     At(Instant),
-    /// So long after `send` is called.
+    /// This long after `send` is called.
     In(Duration),
 }
 
 impl Deadline {
-    /// The moment, if the clock goes so far.
+    /// The moment, if the clock reaches that far.
     fn moment(self) -> Option<Instant> {
         match self {
             Self::At(at) => Some(at),
@@ -100,13 +100,13 @@ impl RequestBuilder {
 }
 
 impl<E> RequestBuilder<E> {
-    /// Sets a header; it replaces what the client sets by default.
+    /// Sets a header; it replaces the client's default.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
         self.0.set_header(name.as_ref(), value.as_ref());
         self
     }
 
-    /// Sets several headers; each replaces what the client sets by default.
+    /// Sets several headers; each replaces the client's default.
     pub fn headers(mut self, headers: HeaderMap) -> Self {
         self.0.headers.extend(headers);
         self
@@ -120,8 +120,7 @@ impl<E> RequestBuilder<E> {
         self
     }
 
-    /// Sets `Authorization: Bearer …` for this request. The key stays the client's: a client is an
-    /// account.
+    /// Sets `Authorization: Bearer …` for this request. The key stays the client's: a client is an account.
     pub fn bearer_auth(self, token: impl AsRef<str>) -> Self {
         self.header(header::AUTHORIZATION, format!("Bearer {}", token.as_ref()))
     }
@@ -132,7 +131,7 @@ impl<E> RequestBuilder<E> {
         self
     }
 
-    /// Sets the body to a value as JSON.
+    /// Sets the body to a value serialized as JSON.
     pub fn json<T: Serialize + ?Sized>(mut self, value: &T) -> Self {
         match serde_json::to_vec(value) {
             Ok(body) => self.typed_body("application/json", body),
@@ -143,7 +142,7 @@ impl<E> RequestBuilder<E> {
         }
     }
 
-    /// Sets the body to the fields of a form.
+    /// Sets the body to form fields.
     pub fn form<K: AsRef<str>, V: AsRef<str>>(self, fields: &[(K, V)]) -> Self {
         let body = Serializer::new(String::new()).extend_pairs(fields).finish();
         self.typed_body("application/x-www-form-urlencoded", body)
@@ -157,20 +156,20 @@ impl<E> RequestBuilder<E> {
         self.body(body)
     }
 
-    /// The end of the whole call, waits, attempts and the body of the answer together.
+    /// End of the whole call: waits, attempts and body.
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.0.deadline = Some(deadline.into());
         self
     }
 
-    /// How long it may wait before it is sent, retries included. When it would be longer it is refused at
-    /// once, and says when to try again.
+    /// Longest wait before it is sent, retries included. If the wait would be longer, the call fails at once and says
+    /// when to retry.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.0.call_limits.max_wait = Some(max_wait);
         self
     }
 
-    /// Sends of this request, the first included; at most as many as the client was built for.
+    /// Sends of this request, the first included; at most the number of the client.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.0.call_limits.attempts = attempts;
         self
@@ -187,13 +186,13 @@ impl<E> RequestBuilder<E> {
 }
 
 impl RequestBuilder {
-    /// Sends it, and again while that helps and is safe.
+    /// Sends the request, and retries while that helps and is safe.
     ///
     /// An answer with an error status is an answer; see
     /// [`error_for_status`](Response::error_for_status).
     ///
     /// # Errors
-    /// When there is no answer, when it was not sent, or when the provider refuses it for good.
+    /// There is no answer, it was not sent, or the provider refused it for good.
     pub async fn send(self) -> Result<Response, Error> {
         let Draft { client, method, url, headers, has_all_headers, body, mut call_limits, deadline, fault } = *self.0;
         if let Some(fault) = fault {
@@ -203,17 +202,16 @@ impl RequestBuilder {
         let inner = &client.inner;
         let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
         let mut hop = Hop { method, url: url?, headers, body };
-        let span =
-            tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
+        let span = tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %ShownUrl::new(&hop.url));
         let answer = {
-            // A call is a large future: it stays where it is, and what goes around it is small.
+            // Pinned here: a call is a large future, and its wrappers stay small.
             let call = pin!(send::call(inner, &mut hop, &call_limits));
             call.instrument(span).await?
         };
         Ok(Response { answer, url: hop.url, engine: () })
     }
 
-    /// Sends it by another client: with the headers that it had, and not with those of the other.
+    /// Sends it through another client, with its own headers and not the other client's.
     pub(crate) fn with_client(mut self, client: &GovernedClient) -> Self {
         let draft = &mut *self.0;
         if !Arc::ptr_eq(&draft.client.inner, &client.inner) {
@@ -234,12 +232,12 @@ impl Draft {
         }
     }
 
-    /// The first fault is the one that is told.
+    /// Reports the first fault only.
     fn blame(&mut self, fault: RequestFault) {
         self.fault.get_or_insert(fault);
     }
 
-    /// Moves user name and password out of the URL, where they would be seen by whoever sees the URL.
+    /// Moves user name and password out of the URL, which may be shown.
     fn take_credentials_of_url(&mut self) {
         let Ok(url) = &mut self.url else { return };
         if url.username().is_empty() && url.password().is_none() {
@@ -260,7 +258,7 @@ fn parse(url: &str) -> Result<Url, RequestFault> {
     }
 }
 
-/// A header of the caller's; what may be a credential is kept out of the compression tables of HTTP/2.
+/// A header of the caller; possible credentials are excluded from HTTP/2 compression tables.
 pub(crate) fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), RequestFault> {
     let fault = || RequestFault::Header(name.into());
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| fault())?;
@@ -269,7 +267,7 @@ pub(crate) fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValu
     Ok((parsed, value))
 }
 
-/// `Basic`, with user name and password of a URL (RFC 7617).
+/// `Basic` authentication with user name and password of a URL (RFC 7617).
 fn basic(url: &Url) -> String {
     let decoded = |text: &str| {
         let pair = format!("x={}", text.replace('+', "%2B"));
@@ -279,8 +277,8 @@ fn basic(url: &Url) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }
 
-// Shows neither query nor headers nor body.
-gleaner_base::debug_only!(RequestBuilder<E> for E, |it| method = it.0.method, place = it.0.url.as_ref().map(Place::of));
+// Omits query, headers and body.
+gleaner_base::debug_only!(RequestBuilder<E> for E, |it| method = it.0.method, place = it.0.url.as_ref().map(ShownUrl::new));
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
-//! An answer: its head at once, its body when it is asked for.
+//! An answer: its head at once, its body on demand.
 
 use super::error::Error;
-use super::place::Place;
+use super::shown_url::ShownUrl;
 use crate::wire::{Body, BodyError};
 use bytes::Bytes;
 use futures_util::stream::{Stream, try_unfold};
@@ -13,28 +13,28 @@ use url::Url;
 
 /// The answer to a request.
 ///
-/// Its body is decoded and bounded, however it is read: [`Error::Body`] says when it is too large, a
-/// decompression bomb, damaged, incomplete or silent for too long.
+/// Its body is decoded and limited, however it is read: [`Error::Body`] reports one that is too large, a
+/// decompression bomb, damaged, incomplete or stalled.
 pub struct Response<E = ()> {
     pub(crate) answer: Box<Answer>,
-    /// Who answered.
+    /// URL of the answer.
     pub(crate) url: Url,
-    /// What drives it; see [`RequestBuilder`](super::RequestBuilder).
+    /// Driver; see [`RequestBuilder`](super::RequestBuilder).
     pub(crate) engine: E,
 }
 
-/// What an answer consists of. It is large and goes through many hands, so it stays where it is.
+/// Parts of an answer. Boxed, because it is large and passed on often.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
-    pub(crate) story: Story,
+    pub(crate) stats: CallStats,
 }
 
-/// What it took to get the answer.
+/// Attempts, waits and redirects of a call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct CallStats {
     pub(crate) attempts: u32,
     pub(crate) waited: Duration,
     pub(crate) redirects: u32,
@@ -48,7 +48,7 @@ impl<E> Response<E> {
         self.answer.status
     }
 
-    /// Of which HTTP it is.
+    /// The HTTP version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.answer.version
@@ -60,40 +60,40 @@ impl<E> Response<E> {
         &self.answer.headers
     }
 
-    /// Who answered: the URL after all redirects.
+    /// The URL of the answer, after all redirects.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// How often it was sent, redirects included.
+    /// Number of sends, redirects included.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.answer.story.attempts
+        self.answer.stats.attempts
     }
 
-    /// How long it waited before its sends, all together.
+    /// Total wait before the sends.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        self.answer.story.waited
+        self.answer.stats.waited
     }
 
-    /// How many redirects were followed.
+    /// Number of redirects followed.
     #[must_use]
     pub fn redirects(&self) -> u32 {
-        self.answer.story.redirects
+        self.answer.stats.redirects
     }
 
-    /// Our own budget, if that is why a failure was not sent again.
+    /// Our own budget, if that prevented a retry.
     #[must_use]
     pub fn deferred(&self) -> Option<DeferReason> {
-        self.answer.story.deferred
+        self.answer.stats.deferred
     }
 
     /// Turns an error status (400 and above) into an error.
     ///
     /// # Errors
-    /// When the status is one.
+    /// The status is an error.
     pub fn error_for_status(self) -> Result<Self, Error> {
         if self.answer.status.is_client_error() || self.answer.status.is_server_error() {
             let (status, deferred) = (self.answer.status, self.deferred());
@@ -102,15 +102,15 @@ impl<E> Response<E> {
         Ok(self)
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::of(&self.url)
+    pub(crate) fn place(&self) -> ShownUrl {
+        ShownUrl::new(&self.url)
     }
 
     pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Error> {
         self.answer.body.chunk().await.map_err(|error| body_error(&self.url, error))
     }
 
-    /// The same answer with another engine, and the engine that it had.
+    /// The same answer with another engine, and its former engine.
     pub(crate) fn driven_by<F>(self, engine: F) -> (Response<F>, E) {
         (Response { answer: self.answer, url: self.url, engine }, self.engine)
     }
@@ -120,7 +120,7 @@ impl Response {
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors
-    /// When it cannot be read on. Once broken, it stays so.
+    /// The body cannot be read further. Every later call fails too.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         self.next_chunk().await
     }
@@ -128,16 +128,15 @@ impl Response {
     /// The whole body.
     ///
     /// # Errors
-    /// When it cannot be read to its end.
+    /// The body cannot be read to its end.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
         self.answer.body.bytes().await.map_err(|error| body_error(&self.url, error))
     }
 
-    /// The whole body as UTF-8; what is none is replaced. For other character sets use
-    /// [`bytes`](Self::bytes).
+    /// The whole body as UTF-8; invalid bytes are replaced. For other character sets use [`bytes`](Self::bytes).
     ///
     /// # Errors
-    /// When it cannot be read to its end.
+    /// The body cannot be read to its end.
     pub async fn text(self) -> Result<String, Error> {
         let bytes = self.bytes().await?;
         let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
@@ -147,14 +146,15 @@ impl Response {
     /// The whole body as JSON.
     ///
     /// # Errors
-    /// When it cannot be read to its end, or is something else. The error tells where, and never what.
+    /// The body cannot be read to its end, or is not the expected JSON. The error gives the position, never the
+    /// content.
     pub async fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
         let place = self.place();
         let bytes = self.bytes().await?;
         serde_json::from_slice(&bytes).map_err(|error| Error::json(&place, &error))
     }
 
-    /// The body as a stream of pieces. After an error it ends.
+    /// The body as a stream of pieces. It ends after an error.
     pub fn bytes_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
         try_unfold(self, |mut response| async move {
             let piece = response.chunk().await?;
@@ -163,12 +163,12 @@ impl Response {
     }
 }
 
-/// Some servers begin UTF-8 with it, and it is no part of the text.
+/// Some servers put it before UTF-8 text; it is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn body_error(url: &Url, BodyError { fault, cause }: BodyError) -> Error {
-    Error::Body { place: Place::of(url), fault, source: cause }
+    Error::Body { place: ShownUrl::new(url), fault, source: cause }
 }
 
-// Shows no header and no body: they carry tokens and private data.
+// Omits headers and body: they carry tokens and private data.
 gleaner_base::debug_only!(Response<E> for E, |it| status = it.answer.status, place = it.place());

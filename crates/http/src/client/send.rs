@@ -1,15 +1,15 @@
-//! A call: its hops, and the attempts of each, all of them through a send governor.
+//! A call: its hops and their attempts, all through a send governor.
 //!
-//! A hop to the caller's own origin is admitted by the client's key, a hop elsewhere by the key of that
-//! host, without a credential: it is somebody else's limit. Never waits by itself; that is the send
-//! governor's, as is the decision to send again.
+//! The client's key admits hops to the caller's own origin. Other hops use the key of their host, without a
+//! credential, because it is another provider's limit. This module never waits and never decides on retries; the send
+//! governor does.
 
 use super::Inner;
 use super::error::{Error, Terminal, TerminalReason};
-use super::place::Place;
 use super::record_replay::{Asked, NoReply, Player, Reply};
 use super::redirect::{Hop, Redirects};
-use super::response::{Answer, Story};
+use super::response::{Answer, CallStats};
+use super::shown_url::ShownUrl;
 use crate::call_limits::CallLimits;
 use crate::governors::Settings;
 use crate::headers::Headers;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// Sends `hop` and follows where it leads to; `hop` is then the last one.
+/// Sends `hop` and follows redirects; `hop` is then the last one.
 pub(crate) async fn call<'a>(
     client: &'a Inner,
     hop: &mut Hop<'a>,
@@ -33,7 +33,7 @@ pub(crate) async fn call<'a>(
 ) -> Result<Box<Answer>, Error> {
     let start = call_limits.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
-    let mut story = Story::default();
+    let mut stats = CallStats::default();
     loop {
         let governor = client.governor_of(&redirects, &hop.url)?;
         let mut attempt = Attempt {
@@ -47,23 +47,23 @@ pub(crate) async fn call<'a>(
         };
         let left = left_of(*call_limits, start);
         let finished = governor.run(&left, &mut attempt).await?;
-        story.attempts += finished.attempts;
-        story.waited += finished.waited;
-        story.deferred = finished.end.deferral();
+        stats.attempts += finished.attempts;
+        stats.waited += finished.waited;
+        stats.deferred = finished.end.deferral();
         let mut answer = conclude(client, &hop.url, finished)?;
         let next = redirects.next(hop, answer.status, &answer.headers);
-        let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
+        let next = next.map_err(|fault| Error::Redirect { place: ShownUrl::new(&hop.url), fault })?;
         let Some(next) = next else {
-            story.redirects = redirects.followed;
-            answer.story = story;
+            stats.redirects = redirects.followed;
+            answer.stats = stats;
             return Ok(answer);
         };
-        tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
+        tracing::debug!(status = answer.status.as_u16(), to = %ShownUrl::new(&next.url), "redirected");
         *hop = next;
     }
 }
 
-/// What is left of the caller's limits for the next hop: the bound on waits is one for the whole call.
+/// The caller's limits for the next hop: `max_wait` covers the whole call.
 fn left_of(call_limits: CallLimits, start: Option<Instant>) -> CallLimits {
     let max_wait = call_limits.max_wait.zip(start).map(|(wait, start)| wait.saturating_sub(start.elapsed()));
     CallLimits { max_wait, ..call_limits }
@@ -77,28 +77,28 @@ impl Inner {
         if redirects.is_home(url) {
             return Ok(Cow::Borrowed(&self.governor));
         }
-        // Whoever governs that host with intent knows better than a redirect.
+        // If that host is already governed, its settings win.
         Ok(Cow::Owned(self.governors.known_or(&Key::of_host(url), &Settings::default())?))
     }
 }
 
-/// Sends one hop, as often as it is asked to.
+/// Sends one hop, once per call.
 struct Attempt<'a> {
     client: &'a Inner,
     wire: &'a reqwest::Client,
     hop: &'a Hop<'a>,
     repeatable: Repeatable,
     deadline: Option<Instant>,
-    /// When the attempt that is being sent is given up.
+    /// When the current attempt times out.
     ends: Option<Instant>,
-    /// What is being asked and since when, if it is to be written down.
+    /// The request and its start, if it is recorded.
     asked: Option<(Asked, Instant)>,
 }
 
 impl Transport for Attempt<'_> {
     type Answer = Box<Answer>;
     type Failure = NoAnswer;
-    /// reqwest knows nothing of governors.
+    /// reqwest knows no governors.
     const IS_LAST_HOP: bool = true;
 
     fn on_attempt(&mut self, ends: Instant) {
@@ -113,7 +113,7 @@ impl Transport for Attempt<'_> {
         if self.client.record_replay.is_off() {
             return self.ask(request).await;
         }
-        // Who records can afford a box, too.
+        // Boxed: recording is slow anyway, and the common future stays small.
         Box::pin(self.exchange(request)).await
     }
 
@@ -147,7 +147,7 @@ impl Transport for Attempt<'_> {
 }
 
 impl Attempt<'_> {
-    /// Asks the provider.
+    /// Sends the request to the provider.
     async fn ask(&self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
         let mut response = self.wire.execute(request).await.map_err(NoAnswer::from)?;
         let (status, version) = (response.status(), response.version());
@@ -156,8 +156,8 @@ impl Attempt<'_> {
             cookies.keep(&headers, &self.hop.url);
         }
         let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
-        // In its box before anything is waited for: a future that keeps it would have to be as large.
-        let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
+        // Boxed before any await: otherwise the future would be as large.
+        let mut answer = Box::new(Answer { status, version, headers, body, stats: CallStats::default() });
         let peek = self.client.peek_of(status);
         if peek > 0 {
             answer.body.peek(peek, self.time_to_read()).await;
@@ -165,16 +165,15 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Not all of the time that is left: an attempt that ends while its body is read would lose the head
-    /// that it has.
+    /// Less than the time left: an attempt that times out while its body is read would lose its head.
     fn time_to_read(&self) -> Duration {
         self.ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now())) / 2
     }
 
-    /// Asks the provider or the recording, and writes down what came.
+    /// Asks the provider or the recording, and records the answer.
     async fn exchange(&mut self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
         let record_replay = &self.client.record_replay;
-        let asked = Asked::of(&request);
+        let asked = Asked::from_request(&request);
         let result = match &record_replay.player {
             Some(player) => self.played(player.as_ref(), &asked),
             None => {
@@ -187,7 +186,7 @@ impl Attempt<'_> {
         match result {
             Ok(mut answer) => {
                 let end = answer.body.read_ahead(recorder.body_bytes_max(), self.time_to_read()).await;
-                self.record(Ok(&Reply::of(&answer, end)));
+                self.record(Ok(&Reply::from_answer(&answer, end)));
                 self.asked = None;
                 Ok(answer)
             }
@@ -201,12 +200,12 @@ impl Attempt<'_> {
         }
     }
 
-    /// What the recording says.
+    /// The answer from the recording.
     fn played(&self, player: &dyn Player, asked: &Asked) -> Result<Box<Answer>, NoAnswer> {
-        let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::of)?;
+        let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::from_recording)?;
         let (status, headers) = reply.head()?;
         let body = Body::recorded(reply.body.into(), reply.body_end, self.client.body_limits);
-        Ok(Box::new(Answer { status, version: Version::HTTP_11, headers, body, story: Story::default() }))
+        Ok(Box::new(Answer { status, version: Version::HTTP_11, headers, body, stats: CallStats::default() }))
     }
 
     fn record(&self, came: Result<&Reply, NoReply>) {
@@ -219,7 +218,7 @@ impl Attempt<'_> {
 fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
     *request.headers_mut() = HeaderMap::clone(&hop.headers);
-    // Servers expect to hear that the body of these is empty, and of others that there is none.
+    // Servers expect `Content-Length: 0` for these methods, and none for others.
     let has_body = matches!(hop.method, Method::POST | Method::PUT | Method::PATCH) || !hop.body.is_empty();
     if has_body {
         *request.body_mut() = Some(hop.body.clone().into());
@@ -227,7 +226,7 @@ fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     request
 }
 
-/// The answer, if it is one for the caller.
+/// Returns the answer, or the final refusal.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
     let answer = finished.result.map_err(|failure| failure.into_error(url, finished.end.deferral()))?;
     let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) else { return Ok(answer) };
@@ -236,22 +235,22 @@ fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Resul
     Err(Terminal { name, reason, status, attempts, retry_in }.into())
 }
 
-/// Why a refusal is final. Failures of other kinds are answers: the caller sees the status.
+/// Why a refusal is final. Other failures are answers: the caller sees the status.
 pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<Duration>)> {
     match end {
         End::Pressure { reason, retry_in } => Some((TerminalReason::Pressure(reason), retry_in)),
         _ if verdict != Verdict::Throttled => None,
         End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
-        // It is the provider that asks for more time than there is.
+        // The provider asks for more time than is left.
         End::TooLate(retry_in) => Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in))),
         End::Done => None,
     }
 }
 
-/// What a recording, and whoever called, hears of it.
+/// Conversions for recordings.
 impl NoAnswer {
-    /// As it was recorded.
-    const fn of(no_reply: NoReply) -> Self {
+    /// From a recorded failure.
+    const fn from_recording(no_reply: NoReply) -> Self {
         let why = match no_reply {
             NoReply::Connect => Why::Transport(TransportKind::Connect),
             NoReply::Timeout => Why::Transport(TransportKind::Timeout(Duration::ZERO)),
@@ -262,7 +261,7 @@ impl NoAnswer {
         Self { why, cause: None }
     }
 
-    /// As it is recorded; `None` when nobody was asked.
+    /// For recording; `None` when no request was sent.
     const fn no_reply(&self) -> Option<NoReply> {
         Some(match self.why {
             Why::Transport(TransportKind::Connect) => NoReply::Connect,
@@ -275,7 +274,7 @@ impl NoAnswer {
     }
 
     fn into_error(self, url: &Url, deferred: Option<DeferReason>) -> Error {
-        let place = Place::of(url);
+        let place = ShownUrl::new(url);
         match (self.why, self.cause) {
             (Why::Transport(kind), source) => Error::Transport { place, kind, source, deferred },
             (Why::Untrusted, Some(source)) => Error::UntrustedCertificate { place, source },

@@ -1,8 +1,8 @@
-//! One request to one of many hosts: waiting for its turn, and telling what came back.
+//! One request to one of many hosts: waits for its turn, and reports the answer.
 //!
-//! Only the first who waits for a host asks the registry and sleeps; all others are parked without a timer. Whatever a
-//! caller does with its permit, it is answered: dropped before the send it is refunded, dropped after it only its place
-//! in flight is freed, since the provider has counted it.
+//! Only the first caller waiting for a host asks the registry and sleeps; all others are parked without a timer.
+//! Every permit is given back: dropped before the send it is refunded, dropped after the send only its in-flight slot
+//! is freed, since the provider has counted the request.
 
 use super::waiters::Waiters;
 use super::{AcquireError, Inner};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A host that was looked up. Cheap to clone.
+/// A looked-up host. Cheap to clone.
 #[derive(Clone)]
 pub struct DomainHandle {
     inner: Arc<Inner>,
@@ -27,11 +27,11 @@ pub struct DomainHandle {
 /// Why a request may not be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotYet {
-    /// Not before this time, as far as is known.
+    /// Not before this time, as far as known.
     Before(Time),
-    /// Not before one of the requests that are under way has ended.
+    /// Not before a request in flight ends.
     InFlight,
-    /// The host fails and is left alone, or the wait is longer than the settings allow.
+    /// The circuit is open, or the wait is longer than the settings allow.
     Deferred(Deferral),
 }
 
@@ -40,7 +40,7 @@ impl DomainHandle {
         Self { inner, handle }
     }
 
-    /// The host in its one spelling, or the group that it belongs to.
+    /// The normalized host, or its group.
     #[must_use]
     pub fn domain(&self) -> &str {
         self.handle.domain()
@@ -49,7 +49,7 @@ impl DomainHandle {
     /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// When it may not be sent at all, or not within the caller's limits.
+    /// It may not be sent at all, or not within the caller's limits.
     pub async fn acquire(&self, call_limits: &CallLimits) -> Result<DomainPermit, AcquireError> {
         let since = self.inner.clock.now();
         let last_send = call_limits.last_send();
@@ -62,11 +62,11 @@ impl DomainHandle {
         Ok(self.wait(since, last_send).await?)
     }
 
-    /// Takes a permit if there is one now, past everyone who waits in [`acquire`](Self::acquire): for a scheduler that
-    /// serves many hosts and must not wait for one of them. `since` is when the request could have been sent first.
+    /// Takes a permit if one is available now, ahead of all callers waiting in [`acquire`](Self::acquire): for a
+    /// scheduler of many hosts that must not wait for one. `since` is when the request could first have been sent.
     ///
     /// # Errors
-    /// When it may be sent later.
+    /// It may be sent later.
     pub fn try_acquire(&self, since: Time) -> Result<DomainPermit, NotYet> {
         let now = self.inner.clock.now();
         match self.inner.registry.acquire(&self.handle, since, now) {
@@ -80,7 +80,7 @@ impl DomainHandle {
         }
     }
 
-    /// The long way: a place among those who wait until it is the first, and then the registry's time.
+    /// Slow path: queue until first, then wait for the registry's time.
     async fn wait(&self, since: Time, last_send: Option<Instant>) -> Result<DomainPermit, Refused> {
         let place = self
             .handle
@@ -104,7 +104,7 @@ impl DomainHandle {
         }
     }
 
-    /// When to ask again; `None` when nothing but an answer or another caller changes anything.
+    /// When to ask again; `None` when only an answer or another caller can change the result.
     fn wake(&self, not_yet: NotYet, last_send: Option<Instant>) -> Result<Option<Instant>, Refused> {
         let clock = &self.inner.clock;
         match not_yet {
@@ -128,7 +128,7 @@ impl DomainHandle {
 
 gleaner_base::debug_only!(DomainHandle, |it| domain = it.domain());
 
-/// Leave to send one request to a host now.
+/// Permission to send one request to a host now.
 #[must_use = "a permit is answered, or given back by dropping it"]
 pub struct DomainPermit {
     host: DomainHandle,
@@ -138,25 +138,25 @@ pub struct DomainPermit {
 }
 
 impl DomainPermit {
-    /// The host in its one spelling, or the group that it belongs to.
+    /// The normalized host, or its group.
     #[must_use]
     pub fn domain(&self) -> &str {
         self.host.domain()
     }
 
-    /// How long it waited for its turn.
+    /// Time that it waited for its turn.
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Says that the request goes out now: dropped from here on, it is not given back.
+    /// Marks the request as sent: dropped after this, the permit is not refunded.
     pub const fn sent(&mut self) {
         self.is_sent = true;
     }
 
-    /// Tells what came back; `attempt` is counted from 0. A refusal is written down before anybody hears of it. A retry
-    /// asks for a permit like everything else, not before the time that is answered.
+    /// Reports the answer; `attempt` counts from 0. A refusal is saved before this returns. A retry needs a new
+    /// permit, not before the returned time.
     pub async fn answer(mut self, outcome: &Outcome, status: Option<u16>, attempt: u32) -> Next {
         let Some(permit) = self.permit.take() else { return Next::End(End::Done) };
         let jitter = Jitter::from_bits(fastrand::u64(..));

@@ -1,6 +1,6 @@
-//! Many hosts as Prometheus text: sums over all of them, and the ones that are used most.
+//! Many hosts as Prometheus text: totals, and the most used hosts.
 //!
-//! Labels are hosts, and no more of them than a snapshot may have: a scrape must not grow with the crawl.
+//! Hosts are labels, limited by the size of a snapshot: a scrape must not grow with the crawl.
 
 use super::Domains;
 use crate::metrics::{CIRCUIT_HELP, Gauge, circuit_number, encode_gauges, text_of};
@@ -13,11 +13,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// The figures of all hosts in the text format that Prometheus reads (OpenMetrics 1.0), with the `top` hosts that are
-/// used most; no more than the settings allow.
+/// The figures of all hosts in the Prometheus text format (OpenMetrics 1.0), with the `top` most used hosts, up to
+/// the limit in the settings.
 ///
 /// # Errors
-/// When writing to a string fails, which it does not.
+/// Writing to a string fails, which never happens.
 pub fn domains_prometheus_text(domains: &Domains, top: usize) -> Result<String, fmt::Error> {
     text_of("gleaner_domains", Figures { snapshot: domains.snapshot(top) })
 }
@@ -38,20 +38,20 @@ impl Figures {
     fn encode_sums(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let totals = &self.snapshot.totals;
         for (name, help, count) in [
-            ("granted", "Requests that were let through", totals.granted),
+            ("granted", "Requests admitted", totals.granted),
             ("throttled", "Requests that waited longer than the threshold", totals.throttled),
-            ("denied", "Questions that an open circuit answered", totals.denied),
-            ("retries", "Retries that were advised", totals.retries),
-            ("forgotten", "Hosts that were forgotten", self.snapshot.keys_forgotten),
+            ("denied", "Requests denied by an open circuit", totals.denied),
+            ("retries", "Retries", totals.retries),
+            ("forgotten", "Hosts dropped", self.snapshot.keys_forgotten),
         ] {
             let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(count).encode(counter)?;
         }
         for (name, help, count) in [
-            ("known", "Hosts that are known", self.snapshot.keys_known),
-            ("active", "Hosts that are used now or whose circuit is not closed", self.snapshot.keys_active),
-            ("circuits_open", "Circuits that let nothing through", self.snapshot.circuits_open),
-            ("circuits_half_open", "Circuits that let a probe through", self.snapshot.circuits_half_open),
+            ("known", "Hosts known", self.snapshot.keys_known),
+            ("active", "Hosts in use, or whose circuit is not closed", self.snapshot.keys_active),
+            ("circuits_open", "Open circuits", self.snapshot.circuits_open),
+            ("circuits_half_open", "Half-open circuits", self.snapshot.circuits_half_open),
         ] {
             let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(count as f64).encode(gauge)?;
@@ -63,13 +63,13 @@ impl Figures {
 fn gauges() -> [Gauge<KeySnapshot>; 8] {
     let seconds = || Some(Unit::Seconds);
     [
-        ("rate", "Present rate per second", None, |key| Some(key.rate_per_s)),
-        ("tokens", "Requests that may go out at once", None, |key| Some(key.tokens)),
+        ("rate", "Current rate per second", None, |key| Some(key.rate_per_s)),
+        ("tokens", "Requests that may be sent at once", None, |key| Some(key.tokens)),
         ("latency_mean", "Smoothed mean latency", seconds(), |key| Some(key.latency_mean?.as_secs_f64())),
         ("latency_p95", "95th percentile of the last latencies", seconds(), |key| Some(key.latency_p95?.as_secs_f64())),
         ("error_rate", "Share of recent answers that failed", None, |key| Some(key.error_rate)),
         ("failures_in_row", "Failures in a row", None, |key| Some(f64::from(key.failures_in_row))),
-        ("opens_in", "Time until the host is open again", seconds(), |key| Some(key.opens_in.as_secs_f64())),
+        ("opens_in", "Time until the host may be asked again", seconds(), |key| Some(key.opens_in.as_secs_f64())),
         ("circuit", CIRCUIT_HELP, None, |key| Some(circuit_number(key.circuit))),
     ]
 }

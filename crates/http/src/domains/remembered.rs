@@ -1,8 +1,8 @@
-//! What was learned about many hosts, in one file: a line per host, of which the last one counts.
+//! Learned state of many hosts in one file: one line per host, the last line counts.
 //!
-//! Why not a file per host, as for single keys: a million of them. A refusal adds a line at once, so that a crash
-//! cannot forget a gate; everything else is written when the whole file is replaced, from time to time and at the
-//! end. A line that was cut off or cannot be read is nobody's memory, and is dropped.
+//! Why not one file per host, as for single keys: there may be a million. A refusal appends a line at once, so that a
+//! crash cannot lose a gate; everything else is saved when the whole file is replaced, periodically and at the end. A
+//! line that is cut off or invalid is dropped.
 
 use crate::memory::MemoryError;
 use gleaner_base::atomic::AtomicFile;
@@ -19,11 +19,11 @@ use tokio::time::Instant;
 
 /// First line; the number is the version.
 const HEADER: &str = "gleaner-domains-1";
-/// Longest line that is read: the longest name and the longest text of a governor.
+/// Maximum line length: the longest name and the longest text of a governor.
 const LINE_MAX: u64 = 253 + 6 + 1 + 4096;
-/// The whole file is replaced this often while there are few hosts ...
+/// Interval of file replacement with few hosts.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
-/// ... and so much more rarely with more of them: a line per millisecond, 200 KB a second.
+/// Hosts per further interval: one line per millisecond, 200 KB a second.
 const SAVE_HOSTS: u32 = 10_000;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct State {
 type All = HashMap<Domain, Learned>;
 
 impl Remembered {
-    /// Opens the file, makes it if it is not there, and reads what it remembers of at most `hosts_max` hosts.
+    /// Opens or creates the file, and reads at most `hosts_max` hosts.
     pub(crate) fn open(path: &Path, hosts_max: usize) -> Result<(Self, All), MemoryError> {
         let fail = |source| MemoryError { path: path.to_owned(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -53,14 +53,15 @@ impl Remembered {
             Err(error) if error.kind() == io::ErrorKind::NotFound => All::new(),
             Err(error) => return Err(fail(error)),
         };
-        // Written anew, so that what was cut off does not stand in the middle.
+        // Rewritten, so that a cut-off line does not stay in the middle.
         let file = replace(path, |keep| all.iter().try_for_each(|(domain, learned)| keep(domain.as_str(), learned)))
             .map_err(fail)?;
         let state = Mutex::new(State { file, saved_at: Instant::now() });
         Ok((Self { path: path.to_owned(), state }, all))
     }
 
-    /// Adds a line about one host. `learned` is asked with the file held: of two writers the later writes the newer.
+    /// Appends a line for one host. `learned` is called with the file locked: of two writers the later one writes the
+    /// newer state.
     pub(crate) fn add(&self, domain: &str, learned: impl FnOnce() -> Option<Learned>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match learned() {
@@ -69,14 +70,14 @@ impl Remembered {
         }
     }
 
-    /// Whether it is time to replace the file, with so many hosts.
+    /// Whether the file should be replaced, with this number of hosts.
     pub(crate) fn is_due(&self, hosts: usize) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let factor = u32::try_from(hosts).unwrap_or(u32::MAX) / SAVE_HOSTS + 1;
         state.saved_at.elapsed() >= SAVE_EVERY.saturating_mul(factor)
     }
 
-    /// Replaces the file with what `write` hands over.
+    /// Replaces the file with the lines that `write` passes on.
     pub(crate) fn save(&self, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.saved_at = Instant::now();
@@ -85,10 +86,10 @@ impl Remembered {
     }
 }
 
-/// Takes a host and what was learned about it.
+/// Takes a host and its learned state.
 pub(crate) type Keep<'a> = dyn FnMut(&str, &Learned) -> io::Result<()> + 'a;
 
-/// Puts a new file in the place of the old one; a crash leaves either. Returns it, open for appending.
+/// Replaces the old file; a crash leaves either. Returns the new one, open for appending.
 fn replace(path: &Path, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<File> {
     let mut new = AtomicFile::begin(path)?;
     let mut out = BufWriter::new(new.file());
@@ -113,7 +114,7 @@ fn read(path: &Path, file: File, hosts_max: usize) -> io::Result<All> {
             continue;
         }
         match parse(&line) {
-            // A host that is there already may always be brought up to date.
+            // A known host may always be updated.
             Some((domain, learned)) if all.len() < hosts_max || all.contains_key(&domain) => {
                 all.insert(domain, learned);
             }
@@ -121,19 +122,19 @@ fn read(path: &Path, file: File, hosts_max: usize) -> io::Result<All> {
         }
     }
     if bad > 0 {
-        tracing::warn!(file = %path.display(), lines = bad, "lines that cannot be read, or are too many, are dropped");
+        tracing::warn!(file = %path.display(), lines = bad, "dropped lines that are invalid or beyond the host limit");
     }
     Ok(all)
 }
 
-/// The next line without its end; one that is too long comes in pieces, none of which can be read.
+/// The next line without its end; a line that is too long comes in pieces, none of which is valid.
 fn next_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let read = lines.by_ref().take(LINE_MAX).read_until(b'\n', line)?;
     if line.last() == Some(&b'\n') {
         line.pop();
     } else {
-        // Cut off: what is there may be a number with its end missing.
+        // Cut off: a number may lack its last digits.
         line.clear();
     }
     Ok(read > 0)

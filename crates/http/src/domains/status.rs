@@ -1,4 +1,4 @@
-//! Many hosts as a program reads them: sums over all of them, and the ones that are used most, as JSON.
+//! Many hosts as JSON: totals, and the most used hosts.
 
 use super::Domains;
 use gleaner_governor::WaitReason;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 impl Domains {
-    /// How all hosts are, as JSON, with the `top` ones that are used most; no more than the settings allow. docs/fetch.md
+    /// State of all hosts as JSON, with the `top` most used ones, up to the limit in the settings. docs/fetch.md
     /// lists the fields.
     #[must_use]
     pub fn status(&self, top: usize) -> Value {
@@ -43,7 +43,7 @@ fn host(key: &KeySnapshot) -> Value {
     })
 }
 
-/// With its fractions: an answer of a tenth of a millisecond is one.
+/// With fractions: an answer may take a tenth of a millisecond.
 pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }

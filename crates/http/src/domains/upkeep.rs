@@ -1,7 +1,7 @@
-//! What has to be done from time to time: forgetting hosts, showing how they are, writing down what was learned.
+//! Periodic work: drops hosts, publishes snapshots, saves learned state.
 //!
-//! A future of its own, which whoever has a runtime spawns. Without it hosts are still governed; they only take more
-//! memory, and nothing is shown or written but refusals.
+//! A separate future, to be spawned by the caller. Without it hosts are still governed; they only take more memory,
+//! and only refusals are saved.
 
 use super::status::millis;
 use super::waiters::Waiters;
@@ -15,13 +15,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Longest time between two looks at whether something is due, so that the end of all `Domains` is noticed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Hosts of a snapshot that go to the log: as many as a person reads.
+/// Longest time between two checks for due work, so that the end of all `Domains` is noticed.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Hosts of a snapshot in the log: as many as a person reads.
 const LOGGED_MAX: usize = 10;
 
 impl Domains {
-    /// Forgets hosts, shows snapshots and saves, each in its time, until the last of these `Domains` is dropped:
+    /// Drops hosts, publishes snapshots and saves, each when due, until the last of these `Domains` is dropped:
     /// `tokio::spawn(domains.upkeep())`.
     pub fn upkeep(&self) -> impl Future<Output = ()> + Send + 'static {
         keep_up(Arc::downgrade(&self.inner))
@@ -43,14 +43,14 @@ async fn keep_up(domains: Weak<Inner>) {
             inner.show();
         }
         inner.save_if_due().await;
-        let look_in = inner.snapshot_every.unwrap_or(LOOK_EVERY).min(every).min(LOOK_EVERY);
+        let look_in = inner.snapshot_every.unwrap_or(POLL_INTERVAL).min(every).min(POLL_INTERVAL);
         drop(inner);
         pause(Instant::now() + look_in, &nobody_rings).await;
     }
 }
 
 impl Inner {
-    /// Half of the time after which a host is put away or forgotten.
+    /// Half of the time after which a host becomes idle or is dropped.
     fn tend_every(&self) -> Duration {
         let config = self.registry.config();
         config.key.breaker.window.min(config.forget_after) / 2
@@ -59,7 +59,7 @@ impl Inner {
     async fn tend(&self) {
         for shard in 0..self.registry.config().shards {
             self.registry.tend_shard(shard, self.clock.now());
-            // Others may send meanwhile.
+            // Lets other tasks send meanwhile.
             tokio::task::yield_now().await;
         }
     }
@@ -76,14 +76,14 @@ impl Inner {
             let inner = Arc::clone(self);
             self.in_background(move || {
                 if let Err(error) = inner.save() {
-                    tracing::warn!(%error, "what was learned could not be written down");
+                    tracing::warn!(%error, "the learned rates could not be saved");
                 }
             })
             .await;
         }
     }
 
-    /// Writes down what was learned about all hosts, on this thread.
+    /// Saves the learned state of all hosts, on this thread.
     pub(super) fn save(&self) -> io::Result<()> {
         let Some(remembered) = &self.remembered else { return Ok(()) };
         remembered.save(|keep| {
@@ -97,7 +97,7 @@ impl Inner {
         })
     }
 
-    /// Writes down what was learned about one host, before anybody hears of it.
+    /// Saves the learned state of one host before the caller sees the answer.
     pub(super) async fn remember(self: &Arc<Self>, handle: &Handle<Waiters>) {
         if self.remembered.is_none() {
             return;
@@ -107,7 +107,7 @@ impl Inner {
             let Some(remembered) = &inner.remembered else { return };
             let learned = || inner.registry.learned_about(&handle, inner.clock.now(), wall_now());
             if let Err(error) = remembered.add(handle.domain(), learned) {
-                tracing::warn!(%error, domain = handle.domain(), "what was learned could not be written down");
+                tracing::warn!(%error, domain = handle.domain(), "the learned rates could not be saved");
             }
         })
         .await;
@@ -115,7 +115,7 @@ impl Inner {
 
     async fn in_background(&self, work: impl FnOnce() + Send + 'static) {
         if tokio::task::spawn_blocking(work).await.is_err() {
-            tracing::warn!("the thread that writes down what was learned is gone");
+            tracing::warn!("the thread that saves learned rates is gone");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Who waits for one host, in the order in which they came; nothing at all while nobody does.
+//! Queue of one host, in order of arrival; takes no memory while empty.
 
 use crate::queue::{Number, Queue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The callers of one host that wait. Two words while there are none: a registry has a million of them.
+/// Waiting callers of one host. Two words while there are none: a registry has a million of them.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     queue: Mutex<Option<Box<Queue>>>,
@@ -19,8 +19,8 @@ impl Waiters {
         self.lock().is_none()
     }
 
-    /// Takes a place behind all others; the number of those who wait when there are too many.
-    pub(super) fn enter(&self, max: usize) -> Result<Place<'_>, usize> {
+    /// Joins the end of the queue; returns the queue's length when it is full.
+    pub(super) fn enter(&self, max: usize) -> Result<WaiterSlot<'_>, usize> {
         let mut queue = self.lock();
         let waiting = queue.as_ref().map_or(0, |queue| queue.len());
         if waiting >= max {
@@ -28,10 +28,10 @@ impl Waiters {
         }
         let queue = queue.get_or_insert_default();
         let number = queue.draw();
-        Ok(Place { waiters: self, number, bell: queue.enter(number) })
+        Ok(WaiterSlot { waiters: self, number, bell: queue.enter(number) })
     }
 
-    /// Wakes the first: something has changed.
+    /// Wakes the first caller: something has changed.
     pub(super) fn ring(&self) {
         if let Some(queue) = &*self.lock() {
             queue.ring();
@@ -39,20 +39,20 @@ impl Waiters {
     }
 }
 
-/// A place among those who wait, given up on drop.
-pub(super) struct Place<'a> {
+/// A place in the queue, given up on drop.
+pub(super) struct WaiterSlot<'a> {
     waiters: &'a Waiters,
     number: Number,
     pub(super) bell: Arc<Notify>,
 }
 
-impl Place<'_> {
+impl WaiterSlot<'_> {
     pub(super) fn is_first(&self) -> bool {
         self.waiters.lock().as_ref().is_some_and(|queue| queue.is_head(self.number))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterSlot<'_> {
     fn drop(&mut self) {
         let mut waiters = self.waiters.lock();
         let Some(queue) = &mut *waiters else { return };

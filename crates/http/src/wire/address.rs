@@ -1,9 +1,9 @@
-//! Which addresses a redirect may lead to: those of the public Internet.
+//! Addresses that a redirect may lead to: those of the public Internet.
 //!
-//! A provider that redirects to `http://169.254.169.254/` makes the client fetch the secrets of its own
-//! machine. A list of what is forbidden would miss what is invented next, so IPv6 is a list of what is
-//! allowed: the global unicast block, without its special parts. Names are judged by what they resolve
-//! to, at the moment of connecting ([`PublicOnly`]), so a name cannot change its mind in between.
+//! A provider that redirects to `http://169.254.169.254/` makes the client fetch the secrets of its own machine. A
+//! deny list would miss future ranges, so IPv6 uses an allow list: the global unicast block, without its special
+//! parts. Names are checked by the addresses they resolve to, at the moment of connecting ([`PublicOnly`]), so a name
+//! cannot change in between.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -38,25 +38,25 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = ip.segments();
     let v4 = |high: u16, low: u16| is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match (a, b) {
-        // IPv4 in other clothes is judged as what it is: mapped, translated (NAT64), tunnelled (6to4).
+        // Embedded IPv4 addresses are checked as IPv4: mapped, translated (NAT64), tunneled (6to4).
         (0, 0) if (c, d, e, f) == (0, 0, 0, 0xffff) => v4(g, h),
         (0x64, 0xff9b) if (c, d, e, f) == (0, 0, 0, 0) => v4(g, h),
         (0x2002, _) => v4(b, c),
-        // Protocol assignments (Teredo hides an IPv4 address in there), documentation.
+        // Protocol assignments (Teredo embeds an IPv4 address), documentation.
         (0x2001, 0..=0x1ff | 0xdb8) => false,
         (0x3fff, 0..=0xfff) => false,
         (0x2000..=0x3fff, _) => true,
-        // Loopback, link-local, unique-local, multicast, and all that nobody has given out.
+        // Loopback, link-local, unique-local, multicast, and everything unassigned.
         _ => false,
     }
 }
 
-/// A name, or all of its addresses, that a redirect may not lead to.
+/// A redirect target without a public address.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("not an address of the public Internet")]
 pub(crate) struct PrivateTarget;
 
-/// Resolves names as the system does and leaves out what is not public.
+/// Resolves names like the system and drops addresses that are not public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublicOnly;
 

@@ -1,8 +1,8 @@
-//! The body of an answer: decoded, counted and bounded, whatever way it is read.
+//! The body of an answer: decoded, counted and limited, however it is read.
 //!
-//! Caps are on what comes out of the decoder, piece by piece, so a bomb is stopped after the piece that
-//! passes the cap. A body that broke stays broken: it is never mistaken for a shorter one. Never retries;
-//! the governor has heard of the answer when its head was there.
+//! Limits apply to the decoder's output, piece by piece, so a bomb stops at the piece that exceeds the limit. A
+//! broken body stays broken: it is never mistaken for a shorter one. Never retries; the governor was told about the
+//! answer when its head arrived.
 
 use super::decode::{CODINGS_MAX, Coding, Reader, codings, decoded};
 use crate::causes::Cause;
@@ -24,29 +24,29 @@ use tokio_util::io::{StreamReader, read_buf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyFault {
-    /// More than the owner allows. Holds what is allowed.
+    /// The body is larger than allowed. Holds the limit.
     #[error("the answer is larger than {0} bytes; `max_decoded_bytes` allows more")]
     TooLarge(u64),
-    /// Out of little comes much: a decompression bomb. Holds what is allowed.
+    /// A decompression bomb: the body grows too much by decoding. Holds the allowed ratio.
     #[error(
-        "the answer becomes more than {0} times as large when it is decoded, as decompression bombs do; \
+        "the answer grows more than {0} times by decoding, like a decompression bomb; \
          `max_ratio` allows more"
     )]
     RatioTooHigh(u32),
-    /// A coding that nobody asked for.
-    #[error("the answer is encoded in a way that is not known here")]
+    /// An unknown `Content-Encoding`.
+    #[error("the answer has an unknown Content-Encoding")]
     UnknownCoding,
-    /// Too many codings on top of each other. Holds what is allowed.
-    #[error("the answer is encoded more than {0} times over")]
+    /// Too many nested encodings. Holds the limit.
+    #[error("the answer has more than {0} nested Content-Encodings")]
     TooManyCodings(usize),
-    /// The encoded data is damaged, or it ends before its end.
+    /// The encoded data is damaged, or it ends too early.
     #[error("the encoded answer is damaged or ends too early, so it is not complete")]
     Corrupt,
-    /// The connection broke, or the message is not as long as it said.
+    /// The connection broke, or the length does not match.
     #[error("the answer broke off, so it is not complete")]
     Lost,
-    /// Nothing came for too long. Holds what is allowed.
-    #[error("nothing came for {:.1} s in the middle of the answer; `idle_timeout` allows more", .0.as_secs_f64())]
+    /// No data for too long. Holds the limit.
+    #[error("no data for {:.1} s in the middle of the answer; `idle_timeout` allows more", .0.as_secs_f64())]
     Idle(Duration),
     /// The caller's deadline came before the end.
     #[error("the deadline of the call came before the end of the answer")]
@@ -58,29 +58,28 @@ pub enum BodyFault {
 pub enum BodyEnd {
     /// It is complete.
     Complete,
-    /// There was more than is recorded, or it came too slowly to be waited for.
+    /// More data followed than was recorded, or it came too slowly.
     TooLarge,
     /// It broke off.
     Broken,
 }
 
-/// What is allowed of one body.
+/// Limits of one body.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
-    /// Bytes that come out of the decoder.
+    /// Bytes of decoder output.
     pub decoded_bytes: u64,
-    /// How many times as large it may become when it is decoded.
+    /// Growth by decoding, as a factor.
     pub ratio: u32,
-    /// How long nothing may come.
+    /// Longest time without data.
     pub idle: Duration,
 }
 
-/// 64 MiB: an answer that is kept in memory whole. A page of an API is a thousandth of it; a download
-/// says so and raises it.
+/// 64 MiB: an answer is kept in memory as a whole. An API page is a thousandth of it; a download raises the limit.
 const DECODED_BYTES_MAX: u64 = 64 << 20;
 /// JSON and logs shrink to a tenth, very repetitive ones to a hundredth; bombs to a thousandth and less.
 const RATIO_MAX: u32 = 200;
-/// Below this a body may have any ratio: a megabyte hurts nobody, and short repetitive ones are common.
+/// Smaller bodies may have any ratio: a megabyte is harmless, and short repetitive bodies are common.
 const RATIO_FREE_BYTES: u64 = 1 << 20;
 /// Half a minute without a byte is a dead connection, not a slow one.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -91,10 +90,10 @@ impl Default for BodyLimits {
     }
 }
 
-/// A fault and what lies under it.
+/// A fault and its cause.
 #[derive(Debug)]
 pub struct BodyError {
-    /// What is wrong.
+    /// The fault.
     pub fault: BodyFault,
     /// The failure underneath, where there is one.
     pub cause: Option<Cause>,
@@ -108,17 +107,17 @@ impl From<BodyFault> for BodyError {
 
 /// A body that is being read.
 pub struct Body {
-    /// What was read for the classifier and not yet by the caller.
+    /// Data read for the classifier and not yet by the caller.
     pub(crate) front: Bytes,
     state: State,
-    /// What lies under a fault that the caller has not been told yet.
+    /// Cause of a fault that was not yet reported to the caller.
     cause: Option<Cause>,
     limits: BodyLimits,
     deadline: Option<Instant>,
     came_out: u64,
 }
 
-// Shows no content.
+// Omits the content.
 gleaner_base::debug_only!(Body, |it| came_out = it.came_out);
 
 enum State {
@@ -128,15 +127,15 @@ enum State {
     Broken(BodyFault),
 }
 
-/// Room for one decoded piece: what a decoder makes out of a network packet.
+/// Buffer of one decoded piece: the decoder's output for a network packet.
 const PIECE: usize = 32 * 1024;
-/// How long the beginning of a body is waited for. It comes with its head or soon after; the slot of the
-/// request is held meanwhile, and the classifier can do without.
+/// Longest wait for the beginning of a body. It comes with the head or soon after; the request's slot is held
+/// meanwhile, and the classifier can do without.
 const PEEK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Body {
-    /// Takes the body out of an answer. `headers` are those of the answer; those that speak of the
-    /// encoded form are removed when there is one.
+    /// Takes the body of an answer. `headers` are the answer's; those about the encoding are removed when the body is
+    /// decoded here.
     pub fn new(
         method: &Method,
         response: reqwest::Response,
@@ -159,20 +158,20 @@ impl Body {
         Self { front: Bytes::new(), state, cause: None, limits, deadline, came_out: 0 }
     }
 
-    /// Reads the first `bytes`, if they come within `time`, and keeps them for the caller. A failure is
-    /// kept, too: the head of the answer counts, whatever happens to its body.
+    /// Reads the first `bytes`, if they come within `time`, and keeps them for the caller. A failure is kept too: the
+    /// head of the answer counts, whatever happens to its body.
     pub(crate) async fn peek(&mut self, bytes: usize, time: Duration) {
         self.read_front(bytes, time.min(PEEK_TIMEOUT)).await;
     }
 
-    /// A body that came out of a recording.
+    /// A body from a recording.
     #[must_use]
     pub fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
         let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
         Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
     }
 
-    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
+    /// Reads until more than `bytes` are there, or all, or `time` is over. The caller still gets the whole body.
     pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
         self.read_front(bytes.saturating_add(1), time).await;
         match self.state {
@@ -197,7 +196,7 @@ impl Body {
                 }
             }
         };
-        // Elapsed: what is there by now has to do.
+        // On a timeout the data so far is used.
         let _whether_in_time = timeout(time, reading).await;
         self.front = front.freeze();
     }
@@ -205,7 +204,7 @@ impl Body {
     /// The next piece; `None` at the end of a body that is complete.
     ///
     /// # Errors
-    /// When the body is too large, broken or late.
+    /// The body is too large, broken or late.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         if !self.front.is_empty() {
             return Ok(Some(std::mem::take(&mut self.front)));
@@ -244,7 +243,7 @@ impl Body {
 
     async fn timely_piece(&mut self) -> Result<Option<Bytes>, BodyError> {
         let mut piece = pin!(self.state.piece(&mut self.cause));
-        // Most pieces are there already, and then no clock needs to be asked.
+        // Most pieces are ready, and then no timer is needed.
         if let Poll::Ready(result) = poll_fn(|context| Poll::Ready(piece.as_mut().poll(context))).await {
             return result;
         }
@@ -285,7 +284,7 @@ impl State {
         Self::Encoded { reader: decoded(StreamReader::new(pieces), codings), went_in }
     }
 
-    /// Whether nothing more can come, so that there is no need to ask. HTTP/2 may still have something to say.
+    /// Whether no more data can come, so that no read is needed. HTTP/2 may still send trailers.
     fn is_complete(&self) -> bool {
         match self {
             Self::Plain(response) => response.version() <= Version::HTTP_11 && response.content_length() == Some(0),
@@ -305,7 +304,7 @@ impl State {
                 match read_buf(reader, &mut piece).await {
                     Ok(0) => Ok(None),
                     Ok(_) => Ok(Some(piece.freeze())),
-                    // Nothing, encoded by a server that did not bother, is still nothing.
+                    // An empty body with a Content-Encoding is still empty.
                     Err(error) if went_in.load(Ordering::Relaxed) == 0 && !is_of_the_wire(&error) => Ok(None),
                     Err(error) => Err(broken(error)),
                 }
@@ -330,7 +329,7 @@ fn lost(error: reqwest::Error) -> BodyError {
     BodyError { fault: BodyFault::Lost, cause: Some(error.without_url().into()) }
 }
 
-/// What the decoder complains of, or what the connection did and the decoder passes on.
+/// An error of the decoder, or of the connection, passed on by the decoder.
 fn broken(error: io::Error) -> BodyError {
     match error.downcast::<reqwest::Error>() {
         Ok(error) => lost(error),

@@ -1,8 +1,7 @@
-//! Undoes `Content-Encoding`, piece by piece.
+//! Decodes `Content-Encoding`, piece by piece.
 //!
-//! Why not let reqwest do it: it shows decoded bytes only, and whether a body is a decompression bomb is
-//! a matter of how many bytes came in for how many that come out. Never reads ahead further than one
-//! piece, so a bomb costs a buffer and not the memory of the machine.
+//! Why not reqwest's own: it shows decoded bytes only, and detecting a decompression bomb needs both sizes. Never
+//! reads ahead more than one piece, so a bomb costs a buffer and not the machine's memory.
 
 use super::body::BodyFault;
 use crate::headers::has;
@@ -12,7 +11,7 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader};
 
-/// What is asked for when the caller does not say: all of these are undone here.
+/// `Accept-Encoding` unless the caller sets it: all of these are decoded here.
 pub const ACCEPTED: &str = "gzip, br, zstd";
 
 /// A body, decoded or not.
@@ -27,15 +26,14 @@ pub(crate) enum Coding {
     Zstd,
 }
 
-/// Codings on top of each other that are undone. Two are a proxy that compresses what was compressed;
-/// more are somebody who plays with the decoder.
+/// Maximum of nested encodings. Two happen when a proxy compresses again; more are an attack on the decoder.
 pub(crate) const CODINGS_MAX: usize = 2;
 
-/// The largest window of zstd data: 8 MiB, the most that HTTP allows (RFC 9659). Otherwise a body could
-/// ask for 128 MiB of memory.
+/// The largest window of zstd data: 8 MiB, the maximum for HTTP (RFC 9659). Otherwise a body could demand 128 MiB of
+/// memory.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// The codings of a body, in the order in which they were applied.
+/// The encodings of a body, in order of application.
 pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, BodyFault> {
     let mut found = Vec::new();
     if !has(headers, &CONTENT_ENCODING) {
@@ -60,7 +58,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, BodyFault> {
     Ok(found)
 }
 
-/// `encoded` without its codings, of which there is at least one.
+/// Decodes `encoded`; there is at least one encoding.
 pub(crate) fn decoded(encoded: impl AsyncBufRead + Send + Sync + Unpin + 'static, codings: &[Coding]) -> Reader {
     let mut outermost_first = codings.iter().rev();
     let first = outermost_first.next().copied();
@@ -71,8 +69,8 @@ pub(crate) fn decoded(encoded: impl AsyncBufRead + Send + Sync + Unpin + 'static
     outermost_first.fold(reader, |reader, &coding| without(coding, BufReader::new(reader)))
 }
 
-/// Members that follow each other are one body: then the end of the data is also the end of the message,
-/// and what is missing or left over is noticed.
+/// Consecutive members are one body: then the end of the data is also the end of the message, and missing or surplus
+/// data is detected.
 fn without(coding: Coding, encoded: impl AsyncBufRead + Send + Sync + Unpin + 'static) -> Reader {
     macro_rules! all_members {
         ($decoder:expr) => {{

@@ -1,11 +1,11 @@
-//! Why a request has no answer: what a governor and a person are told.
+//! Why a request has no answer: as an outcome for a governor and as text for a person.
 
 use super::address::PrivateTarget;
 use crate::causes::{Cause, cause, causes};
 use gleaner_governor::{Outcome, network_error, untrusted_certificate};
 use std::time::Duration;
 
-/// What failed on the way.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportKind {
@@ -14,15 +14,15 @@ pub enum TransportKind {
         "no connection, so nothing was sent; the name, the port or the way there may be wrong, or the provider is down"
     )]
     Connect,
-    /// No answer within the time of one attempt. The provider may have done what was asked. Holds how long it was waited for.
-    #[error("no answer within {:.1} s of being sent; the provider may still have done what was asked", .0.as_secs_f64())]
+    /// No answer within the timeout of one attempt. The provider may have executed the request. Holds the timeout.
+    #[error("no answer within {:.1} s of being sent; the provider may still have executed the request", .0.as_secs_f64())]
     Timeout(Duration),
-    /// The connection broke. The provider may have done what was asked.
-    #[error("the connection broke before the answer was there; the provider may still have done what was asked")]
+    /// The connection broke. The provider may have executed the request.
+    #[error("the connection broke before the answer; the provider may still have executed the request")]
     Lost,
 }
 
-/// Why an attempt has no answer. A `reqwest::Error` becomes one, without its URL.
+/// Why an attempt has no answer. Converts from `reqwest::Error`, without its URL.
 #[derive(Debug)]
 pub struct NoAnswer {
     pub(crate) why: Why,
@@ -34,7 +34,7 @@ pub(crate) enum Why {
     Transport(TransportKind),
     Untrusted,
     Private,
-    /// Nobody was asked: it is not in the recording.
+    /// No request was sent: it is not in the recording.
     NotRecorded,
 }
 
@@ -49,17 +49,17 @@ impl NoAnswer {
         Self { why: Why::NotRecorded, cause: Some(what.into()) }
     }
 
-    /// What it means for the governor.
+    /// Its meaning for the governor.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match self.why {
             Why::Transport(_) => network_error(),
-            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
+            // A retry cannot cure a certificate, a forbidden address or a recording.
             Why::Untrusted | Why::Private | Why::NotRecorded => untrusted_certificate(),
         }
     }
 
-    /// What a person is told, without the URL.
+    /// Text for a person, without the URL.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let what = match self.why {
@@ -69,7 +69,7 @@ impl NoAnswer {
             Why::Transport(TransportKind::Connect) => "no connection",
             Why::Transport(TransportKind::Lost) => "the connection broke",
             Why::Untrusted => "its certificate is not trusted",
-            Why::Private => return "it leads to an address that is not public".to_owned(),
+            Why::Private => return "its address is not public".to_owned(),
             Why::NotRecorded => "it is not in the recording",
         };
         match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {

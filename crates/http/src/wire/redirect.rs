@@ -1,4 +1,4 @@
-//! Where a redirect leads to, and whether it may.
+//! Target of a redirect, and whether it may be followed.
 
 use super::address::is_public;
 use http::StatusCode;
@@ -9,11 +9,11 @@ use url::{Host, Url};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedirectFault {
-    /// It says nowhere to go.
-    #[error("it does not say where to")]
+    /// It has no `Location`.
+    #[error("it has no Location")]
     NoLocation,
-    /// Where to go cannot be read.
-    #[error("where it leads to is not a URL")]
+    /// The `Location` is not a URL.
+    #[error("its Location is not a URL")]
     InvalidLocation,
     /// Neither http nor https.
     #[error("it leads to something else than http or https")]
@@ -21,30 +21,30 @@ pub enum RedirectFault {
     /// From https to http.
     #[error("it leads from https to http, where anyone on the way can read and change it")]
     Insecure,
-    /// To a machine that only this one can reach.
+    /// To a private address.
     #[error("it leads to an address that is not public; allow_private_redirects(true) would follow it")]
     PrivateTarget,
-    /// The body was meant for somebody else.
+    /// It would send the body to another origin.
     #[error("it would send the body of the request to another origin; send it there yourself if you mean it")]
     BodyToOtherOrigin,
-    /// The same request was answered before.
+    /// The same request was redirected before.
     #[error("it leads back to a request that was redirected before")]
     Loop,
-    /// More than the client follows. Holds how many are.
-    #[error("it is one more than the {0} that are followed")]
+    /// Redirect limit reached. Holds the limit.
+    #[error("redirect limit of {0} reached")]
     TooMany(u32),
 }
 
-/// Whether an answer with this status leads elsewhere.
+/// Whether an answer with this status is a redirect.
 #[must_use]
 pub const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where an answer to a request for `from` leads to. Never from https to http, and never with a password.
+/// The target of an answer to a request for `from`. Never from https to http, and never with a password.
 ///
 /// # Errors
-/// When it says nothing, nothing that can be read, or something that must not be followed.
+/// The `Location` is missing, invalid, or must not be followed.
 pub fn redirect_target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
     let location = headers.get(header::LOCATION).ok_or(RedirectFault::NoLocation)?;
     let location = std::str::from_utf8(location.as_bytes()).map_err(|_not_text| RedirectFault::InvalidLocation)?;
@@ -54,7 +54,7 @@ pub fn redirect_target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectF
         (_, "http" | "https") => {}
         _ => return Err(RedirectFault::Scheme),
     }
-    // A password in a Location would be one that the provider chose for us.
+    // A password in a Location would be chosen by the provider.
     let cleared = url.set_username("").and_then(|()| url.set_password(None));
     cleared.map_err(|()| RedirectFault::InvalidLocation)?;
     Ok(url)

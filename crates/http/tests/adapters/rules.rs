@@ -1,4 +1,4 @@
-//! What is sent again and what is not, and how bodies are copied for it.
+//! Retries, and the copying of bodies for them.
 
 use crate::support::{Adapter, Line, Provider, governor, unpaced};
 use bytes::Bytes;
@@ -74,7 +74,7 @@ async fn what_cannot_be_copied_passes_once() {
     let answer = layer.clone().bodies(SendOnce).layer(below.clone()).oneshot(Request::new(Stream)).await.unwrap();
     assert_eq!((answer.status().as_u16(), provider.count()), (429, 1));
 
-    // Who knows how to make the stream again says so.
+    // A caller that can recreate the stream says so.
     let provider_now = provider.count();
     let again = layer.bodies(|_: &Stream| Some(Stream)).layer(below).oneshot(Request::new(Stream)).await.unwrap();
     assert_eq!((again.status().as_u16(), provider.count()), (200, provider_now + 1));

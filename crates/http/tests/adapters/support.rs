@@ -97,7 +97,7 @@ impl Middleware for Provider {
     }
 }
 
-/// What a caller sees, whichever adapter it uses.
+/// The caller's view, with any adapter.
 pub(crate) type Seen = Result<(u16, CallReport), String>;
 
 /// The two ways in, so that a rule is tested once for both.

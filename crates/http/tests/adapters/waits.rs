@@ -7,7 +7,7 @@ use http::{Extensions, Method};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// What a timer of tokio may be late by, twice.
+/// Twice the delay of a tokio timer.
 const TOLERANCE: Duration = Duration::from_millis(2);
 const RETRY_AFTER: Duration = Duration::from_secs(7);
 

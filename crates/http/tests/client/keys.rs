@@ -1,4 +1,4 @@
-//! Who shares a limit with whom.
+//! Sharing of limits between clients.
 
 use crate::support::{Act, Answer, Provider, answer, brisk, builder, pass};
 use gleaner_http::client::Error;

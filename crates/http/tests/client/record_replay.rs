@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What was recorded, as texts.
+/// Recorded exchanges, as texts.
 #[derive(Debug, Default)]
 struct Notebook(Mutex<Vec<String>>);
 
@@ -127,9 +127,11 @@ async fn what_is_played_is_sent_again_and_redirected_as_ever_and_waits_for_nothi
 #[tokio::test]
 async fn what_is_not_recorded_or_cannot_be_an_answer_is_an_error_of_its_own() {
     let client = playing([reply(200, &[("bad name", "x")], ""), reply(1000, &[], "")]).build().unwrap();
-    for expected in
-        ["the recorded answer has a header", "the recorded answer has a status", "http://127.0.0.1:1/here is not there"]
-    {
+    for expected in [
+        "the recorded answer has an invalid header",
+        "the recorded answer has an invalid status",
+        "http://127.0.0.1:1/here is not there",
+    ] {
         let error = client.get(NOBODY).send().await.unwrap_err();
         assert!(matches!(&error, Error::NotRecorded(what) if what.starts_with(expected)), "{error}");
     }

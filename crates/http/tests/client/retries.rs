@@ -1,4 +1,4 @@
-//! What is sent again, what is not, and how a refusal ends.
+//! Retries: which requests are retried, and how a refusal ends.
 
 use crate::support::{Act, Answer, Provider, answer, brisk, builder, client};
 use gleaner_http::client::{Error, Response, Terminal, TerminalReason, TransportKind};
@@ -72,7 +72,7 @@ async fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
     assert_eq!(result.as_ref().unwrap_err().to_string(), "github_rate_limited");
     let terminal = terminal(result);
     assert_eq!((terminal.status.as_u16(), terminal.attempts, provider.count()), (429, 4, 4));
-    // What arms the cooldown, and nothing else does.
+    // Only this starts a cooldown.
     assert_eq!(terminal.pressure(), Some(PressureReason::RateLimited));
 }
 

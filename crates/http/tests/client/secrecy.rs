@@ -75,7 +75,7 @@ async fn a_request_that_cannot_be_sent_says_so_without_sending() {
             client.get("gopher://a.example/"),
             "the request cannot be sent: its URL begins with neither http:// nor https://",
         ),
-        (client.get("http://"), "the request cannot be sent: its URL cannot be read: empty host"),
+        (client.get("http://"), "the request cannot be sent: its URL is invalid: empty host"),
         (
             client.get("http://127.0.0.1/").header("x-key", "hush\n"),
             "the request cannot be sent: its header \"x-key\" has a name or a value that HTTP does not allow",

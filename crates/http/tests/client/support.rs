@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a provider received.
+/// Requests that a provider received.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) method: String,
@@ -28,7 +28,7 @@ impl Received {
     }
 }
 
-/// What a provider does.
+/// Behavior of a provider.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Write(Vec<u8>),

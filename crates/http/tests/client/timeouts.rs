@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Long enough that a busy machine is not taken for a silent provider.
 const LIMIT: Duration = Duration::from_millis(500);
-/// What a machine may add to it.
+/// Tolerance for a slow machine.
 const SLACK: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_refusal_whose_body_hangs_is_still_a_refusal_when_the_attempt_ends() {
     assert_eq!(error.to_string(), "p_rate_limited");
 }
 
-/// Whoever uses up the attempt on the body depends on which of two timers is asked first.
+/// A caller that uses up the attempt on the body depends on which of two timers is asked first.
 #[tokio::test]
 async fn a_body_that_hangs_leaves_time_of_the_attempt() {
     let provider = Provider::always(head(429, &[("retry-after", "9"), ("content-length", "6")]).then(Act::Hang)).await;

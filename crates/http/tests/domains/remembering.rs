@@ -1,4 +1,4 @@
-//! What a file remembers of many hosts: after an end, after a kill, and after somebody damaged it.
+//! Learned state of many hosts in a file: after an end, after a kill, and after damage.
 
 use crate::hosts::{acquire, answer, exchange, ms, rate, within};
 use gleaner_http::governor::keyed::RegistryConfig;

@@ -1,4 +1,4 @@
-//! What is done from time to time: forgetting, showing, saving, and stopping when nobody is left.
+//! Periodic work: dropping hosts, snapshots, saving, and the end with the last user.
 
 use crate::hosts::{acquire, answer, exchange, fixed, ms, provider_takes, touchy};
 use gleaner_http::{DomainSettings, Domains, domains_prometheus_text};

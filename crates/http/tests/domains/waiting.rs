@@ -96,7 +96,7 @@ async fn nobody_waits_longer_than_he_is_willing_to() {
     let error = domains.acquire("a.com", &within(ms(500))).await.unwrap_err();
     assert_eq!(
         (start.elapsed(), error.to_string().as_str()),
-        (Duration::ZERO, "a.com: not sent: it would have to wait longer than its caller allows; try again in 2 s")
+        (Duration::ZERO, "a.com: not sent: the wait would be longer than the caller allows; retry in 2 s")
     );
     // Behind somebody else nobody can tell before; then it is told when the limits is over.
     let first = domains.clone();
@@ -150,7 +150,7 @@ fn hosts_have_one_spelling_also_those_that_are_not_ascii() {
     assert!(domain_of("https://a\u{2488}b.com/").is_err(), "what IDNA forbids");
     let domains = Domains::new(DomainSettings::default()).unwrap();
     let error = domains.handle("https:///nowhere").unwrap_err();
-    assert_eq!(error.to_string(), "there is no host");
+    assert_eq!(error.to_string(), "no host given");
     assert_eq!(domains.handle("HTTP://A.com:80/x").unwrap().domain(), "a.com");
 }
 
@@ -160,5 +160,8 @@ fn settings_that_make_no_sense_are_refused_by_name() {
     let error = Domains::new(DomainSettings { config, ..DomainSettings::default() }).unwrap_err();
     assert_eq!(error.to_string(), "shards is not a power of two up to 4096");
     let settings = DomainSettings { snapshot_every: Some(Duration::ZERO), ..DomainSettings::default() };
-    assert_eq!(Domains::new(settings).unwrap_err().to_string(), "snapshot_every is zero; leave it out for never");
+    assert_eq!(
+        Domains::new(settings).unwrap_err().to_string(),
+        "snapshot_every is zero; leave it out to disable snapshots"
+    );
 }

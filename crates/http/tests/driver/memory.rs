@@ -1,4 +1,4 @@
-//! What outlives the process: a folder with a file per key.
+//! Learned state that outlives the process: a folder with a file per key.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, secs};
 use gleaner_http::governor::{Learned, Outcome, WallTime};
@@ -71,7 +71,9 @@ async fn a_file_that_makes_no_sense_is_no_memory_and_is_replaced() {
         let again = Governors::remembering(folder.path()).unwrap();
         let governor = again.governor(&again.key("example", None), &Settings::default()).unwrap();
         assert_eq!(governor.collection_rate().unwrap().current_interval_ms, 1000.0);
-        assert!(governor.memory_trouble().is_some_and(|trouble| trouble.contains("is damaged, or not Gleaner's")));
+        assert!(
+            governor.memory_trouble().is_some_and(|trouble| trouble.contains("is damaged, or not a file of Gleaner"))
+        );
         again.save();
         assert!(texts(folder.path())[0].1.starts_with("gleaner-learned-1 "));
     }

@@ -79,7 +79,7 @@ async fn gcra_pacing_contributes_a_signal_not_a_second_gate() {
     assert_about(provider.gaps()[0], secs(2));
 }
 
-/// What the specification calls a defect: a request that passes two governors.
+/// The defect of the specification: a request that passes two governors.
 struct Nested {
     inner: SendGovernor,
     provider: Provider,

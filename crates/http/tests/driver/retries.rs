@@ -150,7 +150,7 @@ async fn a_retry_that_is_not_sent_says_how_often_it_was() {
     settings.config.retry_budget = None;
     let refused = fetch(&governor(&settings), &Provider::always(500)).await.unwrap_err();
     assert_eq!((refused.attempts, refused.reason.as_str()), (2, "request_cap"));
-    assert!(refused.to_string().contains("not sent again after 2 attempts"), "{refused}");
+    assert!(refused.to_string().contains("not retried after 2 attempts"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,12 +8,12 @@ use super::{Answer, Law, Step};
 use gleaner_governor::Time;
 use std::time::Duration;
 
-/// Rates per second: there is no one such law, so these are ordinary ones.
+/// Rates per second: AIMD has no standard values, so these are ordinary ones.
 const START: f64 = 1.0;
 const STEP: f64 = 0.1;
 const CUT: f64 = 0.5;
-/// The textbook names no floor; without one a window that stays shut halves the rate for ever. One send a
-/// minute is the longest sleep of the backoff laws.
+/// The textbook names no floor; without one a closed window halves the rate for ever. One send a minute is the
+/// longest sleep of the backoff laws.
 const FLOOR: f64 = 1.0 / 60.0;
 
 /// One rate for all workers.
@@ -31,7 +31,7 @@ impl Aimd {
     }
 
     fn cut(&mut self, sent_at: Time, now: Time) {
-        // Requests that were on their way when the rate was cut belong to the same burst.
+        // Requests in flight during a cut belong to the same burst.
         if self.cut_at.is_none_or(|cut_at| sent_at > cut_at) {
             self.rate = (self.rate * CUT).max(FLOOR);
             self.cut_at = Some(now);

@@ -1,4 +1,4 @@
-//! Vector's adaptive request concurrency: limits what is in flight, never a rate.
+//! Vector's adaptive request concurrency: limits requests in flight, never a rate.
 //!
 //! Round-trip time and back pressure are taken per attempt, inside the retry layer. It reads no
 //! Retry-After, and a limit of one in flight is as slow as it can get.
@@ -22,8 +22,7 @@ const RETRY_CAP_S: f64 = 30.0;
 pub(super) struct Arc {
     workers: Workers,
     limit: usize,
-    /// Requests that hold a permit, those included that sleep before a retry: the limit lies around
-    /// the retry layer.
+    /// Requests that hold a permit, including those that sleep before a retry: the limit is outside the retry layer.
     in_flight: usize,
     past: Option<Past>,
     now: Interval,
@@ -37,7 +36,7 @@ struct Past {
     variance: f64,
 }
 
-/// What was seen since the last adjustment.
+/// Measurements since the last adjustment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     sum: f64,
@@ -61,7 +60,7 @@ impl Arc {
     fn end_interval(&mut self, now: Time) {
         let current = self.now.mean();
         match &mut self.past {
-            // Nothing to compare with yet: the first measurement only sets the scale.
+            // The first measurement only sets the scale.
             None => {
                 let Some(mean) = current else { return };
                 self.past = Some(Past { mean, variance: 0.0 });

@@ -33,7 +33,7 @@ const COST_TRANSIENT: f64 = 14.0;
 pub(super) struct Aws {
     limiter: Limiter,
     workers: Workers,
-    /// What each worker's last retry took from the quota, given back when it succeeds.
+    /// Quota taken by each worker's last retry, returned when it succeeds.
     held: Vec<f64>,
     quota: f64,
 }
@@ -114,8 +114,8 @@ impl Limiter {
         Self { measured: 0.5, ..Self::default() }
     }
 
-    /// Takes a token, or says how long to sleep before asking again. Nothing is deducted while
-    /// waiting; deducting was bug smithy-rs#4632.
+    /// Takes a token, or returns how long to sleep before asking again. Nothing is deducted while waiting; deducting
+    /// was bug smithy-rs#4632.
     fn acquire(&mut self, now: f64) -> Option<f64> {
         if !self.enabled {
             return None;

@@ -1,7 +1,7 @@
-//! Exponential backoff with full jitter, with and without Retry-After: what most clients do.
+//! Exponential backoff with full jitter, with and without Retry-After: the rule of most clients.
 //!
-//! No pacing: each worker sends at once and sleeps only after a failure. There is no memory between
-//! requests, so it never finds a rate, and workers never tell each other anything.
+//! No pacing: each worker sends at once and sleeps only after a failure. It keeps no state between requests, so it
+//! never finds a rate, and workers share nothing.
 
 use super::workers::{Workers, exponential, told_wait_s, unit};
 use super::{Answer, Law, Step};
@@ -19,7 +19,7 @@ pub(super) enum RetryAfter {
     Honoured,
 }
 
-/// Workers that back off, each alone.
+/// Workers that back off independently.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     workers: Workers,

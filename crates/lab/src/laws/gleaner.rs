@@ -1,4 +1,4 @@
-//! The law that ships: drives the very same `Governor` that users link.
+//! The shipped law: drives the same `Governor` that users link.
 
 use super::{Answer, Law, Step, wall};
 use crate::scenario::Scenario;
@@ -16,12 +16,12 @@ pub struct Gleaner {
 }
 
 impl Gleaner {
-    /// A cold governor, given the owner's ceiling and nothing else about the provider.
+    /// A cold governor with the owner's ceiling and no other knowledge of the provider.
     pub fn new(scenario: &Scenario, tuning: &'static Tuning) -> Self {
         let config = Config {
             ceiling_interval: Duration::from_secs_f64(scenario.ceiling_interval_ms / 1000.0),
             max_concurrency: u16::try_from(scenario.workers).unwrap_or(u16::MAX),
-            // `interval_max` of the tuning alone bounds it.
+            // Only `interval_max` of the tuning limits it.
             slowest_interval: Duration::MAX,
             tuning,
             ..Config::default()
@@ -43,7 +43,7 @@ impl Law for Gleaner {
             }
             Admission::WaitUntil(at) => Step::WaitUntil(at),
             Admission::WaitForOutcome => Step::WaitForAnswer,
-            // A real run would end and be scheduled again; here the worker sleeps until then.
+            // A real run would end and be rescheduled; here the worker sleeps until then.
             Admission::Defer(deferral) => Step::WaitUntil(deferral.not_before.unwrap_or(Time::NEVER)),
         }
     }
@@ -60,7 +60,7 @@ impl Law for Gleaner {
     }
 }
 
-/// The lab's classifier: knows the scenario's throttle status and nothing more.
+/// The lab's classifier: knows only the scenario's throttle status.
 fn outcome(answer: &Answer, wall_now: WallTime) -> Outcome {
     let verdict = match answer.status {
         _ if answer.throttled => Verdict::Throttled,

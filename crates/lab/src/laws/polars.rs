@@ -1,9 +1,8 @@
 //! The request-rate controller of polars' cloud reader: search, recover, track.
 //!
-//! Made for object stores, so its floor of 10/s is above many limits here; that is its law, and is
-//! not scaled down. Below the controller we assume a retry layer that honours Retry-After, which is the
-//! kinder reading, and else backs off like the `object_store` crate. Its refusal to queue for more than
-//! 10 s cannot happen at 10/s and is left out.
+//! Made for object stores, so its floor of 10/s is above many limits here; it is not scaled down. We assume a retry
+//! layer below the controller that honors Retry-After, which favors it, and otherwise backs off like the
+//! `object_store` crate. Its refusal to queue for more than 10 s cannot happen at 10/s and is left out.
 
 use super::workers::{Workers, exponential, later, told_wait_s, unit};
 use super::{Answer, Law, Step};
@@ -49,7 +48,7 @@ pub(super) struct Polars {
     tick: Tick,
 }
 
-/// What happened since the last tick.
+/// Counts since the last tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tick {
     began_s: f64,
@@ -72,8 +71,8 @@ impl Polars {
         }
     }
 
-    /// Works off the ticks that have passed. After a long silence only the decay repeats, and that
-    /// has reached its end long before the bound.
+    /// Processes the ticks that have passed. After a long silence only the decay repeats, which has ended long before
+    /// the limit.
     fn advance(&mut self, now_s: f64) {
         for _ in 0..100 {
             if now_s - self.tick.began_s < TICK_S {

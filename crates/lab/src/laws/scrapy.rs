@@ -1,8 +1,7 @@
 //! Scrapy AutoThrottle 2.19: a delay that follows the latency, and nothing else.
 //!
-//! It never reads a 429 as congestion: a refusal only keeps the delay from falling, and its retries do
-//! not wait (two per URL, then dropped; the next request takes the same place, so the lab needs no
-//! count of them).
+//! It never reads a 429 as congestion: a refusal only keeps the delay from falling, and its retries do not wait (two
+//! per URL, then dropped; the next request takes their place, so the lab does not count them).
 
 use super::workers::{Paced, unit};
 use super::{Answer, Law, Step};
@@ -55,7 +54,7 @@ impl Law for Scrapy {
 
     fn on_answer(&mut self, _worker: usize, sent_at: Time, answer: &Answer, now: Time, _random: u64) {
         self.in_flight -= 1;
-        // A connection that was reset is no response, so the extension does not hear of it.
+        // A reset connection is no response, so the extension does not see it.
         if let Some(status) = answer.status {
             self.adjust(status, now.since(sent_at).as_secs_f64());
         }

@@ -1,7 +1,7 @@
 //! The TypeScript runtime's law, with its known faults, for comparison.
 //!
-//! A Retry-After leaves the rate unchanged, and every answer that is not retryable, a 403 too, speeds
-//! it up. Do not mend it: it is what we measure against.
+//! A Retry-After leaves the rate unchanged, and every answer that is not retryable, a 403 too, raises it. Do not fix
+//! it: it is the reference.
 
 use super::workers::{Paced, told_wait_s};
 use super::{Answer, Law, Step};
@@ -12,14 +12,13 @@ use gleaner_governor::Time;
 const START_MS: f64 = 1000.0;
 /// Growth per answer, requests per minute.
 const GROWTH_PER_MIN: f64 = 6.667;
-/// Share of the distance to the start that is recovered per answer, and by how much a long silence
-/// multiplies it.
+/// Share of the distance to the start that is recovered per answer, and the factor after a long silence.
 const RECOVER: f64 = 0.1;
 const RECOVER_TIMES_MAX: f64 = 8.0;
 const SLOWER: f64 = 1.5;
 
-/// One interval for all workers. Unlike the other baselines it knows the owner's ceiling: the
-/// number is that runtime's own setting.
+/// One interval for all workers. Unlike the other baselines it knows the owner's ceiling, which is a setting of that
+/// runtime.
 #[derive(Clone, Debug)]
 pub(super) struct TypeScript {
     interval_ms: f64,

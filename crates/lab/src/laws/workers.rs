@@ -1,7 +1,7 @@
-//! What the baselines have in common: retries that sleep on their worker, and sends at intervals.
+//! Shared by the baselines: workers that sleep before retries, and sends at intervals.
 //!
-//! Other people's laws put the wait of a retry on the thread that makes it, so each worker has its
-//! own end of sleep here. Never decides how long to sleep: each law has its own rule for that.
+//! These laws sleep on the thread that retries, so each worker has its own wake-up time here. Each law decides how
+//! long to sleep.
 
 use super::{Answer, Step};
 use crate::sim::seconds;
@@ -34,12 +34,12 @@ impl Workers {
         self.0[worker].failures
     }
 
-    /// The worker's request is over, done or given up.
+    /// The worker's request ended, successfully or not.
     pub(super) fn finish(&mut self, worker: usize) {
         self.0[worker].failures = 0;
     }
 
-    /// The attempt failed; the next one is made after `wait_s`.
+    /// The attempt failed; the next one follows after `wait_s`.
     pub(super) fn retry_in(&mut self, worker: usize, now: Time, wait_s: f64) {
         let state = &mut self.0[worker];
         state.failures = state.failures.saturating_add(1);
@@ -47,7 +47,7 @@ impl Workers {
     }
 }
 
-/// One send after another, for all workers together.
+/// Sends at intervals, for all workers together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paced {
     last_send: Option<Time>,
@@ -66,13 +66,13 @@ impl Paced {
         Step::Send
     }
 
-    /// Keeps the gate closed for so long.
+    /// Closes the gate for `wait_s`.
     pub(super) fn close_for(&mut self, now: Time, wait_s: f64) {
         self.gate = self.gate.max(later(now, wait_s));
     }
 }
 
-/// The point `wait_s` after `now`, at least a microsecond: a wait until now would not be a wait.
+/// The time `wait_s` after `now`, at least a microsecond later.
 pub(super) fn later(now: Time, wait_s: f64) -> Time {
     now + Duration::from_secs_f64(wait_s.clamp(1e-6, 1e9))
 }
@@ -87,8 +87,8 @@ pub(super) fn exponential(base_s: f64, doublings: u32, cap_s: f64) -> f64 {
     (base_s * 2.0_f64.powi(doublings.min(60) as i32)).min(cap_s)
 }
 
-/// Retry-After in seconds where it asks for any wait. Zero is "not given", as in urllib3's `Retry`
-/// (`if retry_after:`): taken literally it is an order to hammer.
+/// Retry-After in seconds if it asks for a wait. Zero counts as absent, as in urllib3's `Retry` (`if retry_after:`):
+/// taken literally it would mean to retry at once.
 pub(super) fn told_wait_s(answer: &Answer, now: Time) -> Option<f64> {
     answer.retry_after(seconds(now)).map(|wait| wait.as_secs_f64()).filter(|&wait| wait > 0.0)
 }

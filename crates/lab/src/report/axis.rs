@@ -2,11 +2,11 @@
 
 use super::describe::number;
 
-/// Steps of a time axis that a reader counts in: seconds, minutes, hours.
+/// Round steps of a time axis: seconds, minutes, hours.
 const TIME_STEPS_S: [f64; 15] =
     [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0];
 
-/// At most `most` round times over `span_s`, the first of them 0, each with its label.
+/// At most `most` round times over `span_s`, starting at 0, each with its label.
 pub(super) fn time_ticks(span_s: f64, most: usize) -> Vec<(f64, String)> {
     let fits = |step: &f64| span_s / step <= most as f64;
     let step =
@@ -23,7 +23,7 @@ pub(super) fn time_ticks(span_s: f64, most: usize) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// Some `wanted` round rates from 0 up to `top`, with labels.
+/// About `wanted` round rates from 0 up to `top`, with labels.
 pub(super) fn rate_ticks(top: f64, wanted: usize) -> Vec<(f64, String)> {
     if top <= 0.0 {
         return vec![(0.0, "0".to_owned())];

@@ -1,18 +1,18 @@
-//! A chart in characters: accepted rate against the limit, refusals marked below.
+//! Terminal chart: accepted rate against the limit, with refusals marked below.
 //!
-//! The accepted rate is a braille line, eight dots to a character, so that sitting just under a
-//! limit looks different from crossing it; the limit is a box line, so that the two can be told
-//! apart without colour. Where both meet in a character the accepted rate is shown.
+//! The accepted rate is a braille line, eight dots to a character, so that staying just under a limit looks different
+//! from crossing it; the limit is a box line, so that the two differ without color. Where both meet in a character
+//! the accepted rate is shown.
 
 use super::axis::{rate_ticks, time_ticks};
 use super::series::Series;
 
 /// Characters left of the plot: a label of seven and the axis.
 const MARGIN: usize = 9;
-/// Narrower than this a chart says nothing.
+/// A narrower chart would be unreadable.
 const PLOT_WIDTH_MIN: usize = 20;
 
-/// What a character stands for, for whoever has colours.
+/// Meaning of a character, for coloring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// Nothing, an axis or a label.
@@ -30,7 +30,7 @@ pub enum Ink {
 pub struct Cell {
     /// The character.
     pub glyph: char,
-    /// What it stands for.
+    /// Its meaning.
     pub ink: Ink,
 }
 
@@ -77,8 +77,7 @@ impl Plot {
         self.cells.first().map_or(0, Vec::len)
     }
 
-    /// The step of `steps` that `rate` falls on, counted from the top; higher rates than the top
-    /// stay at it.
+    /// The step of `steps` for `rate`, counted from the top; higher rates stay at the top.
     fn level(&self, rate: f64, steps: usize) -> usize {
         let share = (rate / self.top).clamp(0.0, 1.0);
         (((1.0 - share) * steps as f64) as usize).min(steps - 1)
@@ -158,7 +157,7 @@ fn time_axis(width: usize, span_s: f64) -> Vec<Cell> {
 fn time_labels(width: usize, span_s: f64) -> Vec<Cell> {
     let mut line = vec![' '; MARGIN + width];
     for (at, label) in ticks(width, span_s) {
-        // Centred under its tick, and inside the chart.
+        // Centered under its tick, and inside the chart.
         let length = label.chars().count();
         let from = (MARGIN + at).saturating_sub(length / 2).min(MARGIN + width - length);
         for (offset, glyph) in label.chars().enumerate() {

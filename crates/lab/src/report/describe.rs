@@ -1,9 +1,9 @@
-//! A provider in words, and numbers as a reader wants them.
+//! Description of a provider in words, and readable numbers.
 
 use crate::scenario::{HeaderKind, Limit, LimitKind, RetryAfterKind, Scenario};
 use crate::score::changes;
 
-/// The kind of limit as a reader says it.
+/// The readable name of a limit's kind.
 pub const fn kind_name(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::TokenBucket => "token bucket",
@@ -72,12 +72,12 @@ const fn retry_after(kind: RetryAfterKind) -> &'static str {
         RetryAfterKind::Seconds => " + Retry-After",
         RetryAfterKind::Date => " + Retry-After as a date",
         RetryAfterKind::Zero => " + Retry-After: 0",
-        RetryAfterKind::WrongShort => " + Retry-After a third of the truth",
-        RetryAfterKind::WrongLong => " + Retry-After three times the truth",
+        RetryAfterKind::WrongShort => " + Retry-After a third of the true wait",
+        RetryAfterKind::WrongLong => " + Retry-After three times the true wait",
     }
 }
 
-/// Whether the possible rate changes during a run, so that there is something to recover from.
+/// Whether the possible rate changes during a run.
 pub fn limit_changes(scenario: &Scenario) -> bool {
     changes(scenario).len() > 1
 }
@@ -91,7 +91,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A length of time in the unit in which it is a small number.
+/// A duration in the unit in which it is a small number.
 pub fn seconds(value: f64) -> String {
     match value {
         v if v >= 7200.0 && v % 3600.0 == 0.0 => format!("{} h", number(v / 3600.0)),

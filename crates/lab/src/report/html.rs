@@ -1,7 +1,7 @@
-//! A page of all runs that needs nothing but itself: no script, no font, no request to anyone.
+//! Self-contained page of all runs: no script, no font, no request.
 //!
-//! First the summary, then each scenario: our law large, the others small beside it on the same
-//! axes, so that the eye compares shapes. Text from scenario files is escaped.
+//! First the summary, then each scenario: our law large, the others small beside it on the same axes, for comparison.
+//! Text from scenario files is escaped.
 
 use super::describe::{provider, seconds};
 use super::series::Series;
@@ -25,20 +25,20 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// Keeps of a run what its charts need.
+    /// Keeps the parts of a run that its charts need.
     pub fn new(scenario: &Scenario, figures: &Figures, trace: &Trace) -> Self {
         let at = |frame: Frame| Series::new(scenario, figures, trace, frame.columns(), frame.spots());
         Self { figures: figures.clone(), large: at(Frame::LARGE), small: at(Frame::SMALL) }
     }
 
-    /// The large chart alone, as an `svg` element for somebody else's page. Colours are classes: `limit`, `accepted`,
-    /// `own`, `refused` and `axis`.
+    /// The large chart alone, as an `svg` element for another page. Colors are classes: `limit`, `accepted`, `own`,
+    /// `refused` and `axis`.
     pub fn svg(&self, scenario: &Scenario) -> String {
         chart(&self.large, Frame::LARGE, self.large.top(), &label(scenario, &self.figures))
     }
 }
 
-/// A scenario and the runs to be drawn of it, the one that gets the large chart first.
+/// A scenario and its runs to draw, the large chart first.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
     /// The scenario.
@@ -47,12 +47,12 @@ pub struct Section<'a> {
     pub drawings: Vec<Drawing>,
 }
 
-/// The page; `figures` are all runs, also those that are not drawn.
+/// The page; `figures` are all runs, also those not drawn.
 pub fn page(sections: &[Section<'_>], laws: &[LawName], figures: &[Figures]) -> String {
     let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>");
     let _ = write!(html, "<title>Gleaner lab</title><style>{STYLE}</style></head>\n<body><main>");
-    html.push_str("<h1>How close to the limit, and how often over it</h1>");
+    html.push_str("<h1>Goodput and refusals by law</h1>");
     let _ = write!(
         html,
         "<p>{} simulated providers, {} runs. <b>G</b> is what a law got accepted, as a share of what an oracle that \
@@ -72,7 +72,7 @@ pub fn page(sections: &[Section<'_>], laws: &[LawName], figures: &[Figures]) -> 
 
 const LEGEND: &str = "<p class=\"legend\"><span class=\"key limit\"></span> true limit \
     <span class=\"key accepted\"></span> accepted per second \
-    <span class=\"key own\"></span> rate that the law believes in \
+    <span class=\"key own\"></span> the law's own estimate of its rate \
     <span class=\"key refused\"></span> refused, taller for more. \
     Small charts share the axes of the large one above them; what goes over the top is cut off.</p>";
 
@@ -86,7 +86,7 @@ fn summary_table(html: &mut String, laws: &[LawName], figures: &[Figures]) {
     html.push_str("</tr></thead><tbody>");
     for &law in laws {
         let runs: Vec<&Figures> = figures.iter().filter(|f| f.law == law).collect();
-        let Some(sum) = Summary::of(&runs) else { continue };
+        let Some(sum) = Summary::from_runs(&runs) else { continue };
         let _ = write!(html, "<tr{}><td>{}</td>", ours(law), law.as_str());
         let _ = write!(html, "<td>{:.3}</td><td>{:.3}</td>", sum.goodput_mean, sum.goodput_worst);
         let _ = write!(html, "<td>{}</td>", percent(sum.violation_mean));
@@ -135,7 +135,7 @@ fn section_html(html: &mut String, index: usize, section: &Section<'_>) {
         let workers = if figures.workers == first.figures.workers { String::new() } else { workers(figures.workers) };
         let _ = write!(html, "<figure><figcaption><b>{}</b>{workers}", figures.law.as_str());
         let _ = write!(html, "<br/>{}</figcaption>", short_line(figures));
-        // Fewer workers may have a lower limit, so their chart has an axis of its own.
+        // Fewer workers may have a lower limit, so their chart has its own axis.
         let top = if workers.is_empty() { top } else { drawing.small.top() };
         html.push_str(&chart(&drawing.small, Frame::SMALL, top, &label(scenario, figures)));
         html.push_str("</figure>");
@@ -201,7 +201,7 @@ const fn bad(is: bool) -> &'static str {
     if is { " class=\"bad\"" } else { "" }
 }
 
-/// Text as text, whatever it contains. Control characters, which no page may contain, are dropped.
+/// Escapes text. Control characters, which are invalid in a page, are dropped.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,23 +1,21 @@
-//! A trace cut into columns: what every chart draws, in a terminal or a page.
+//! A trace in columns, as drawn by terminal and page charts.
 //!
-//! A column is wide enough to hold some two dozen requests at the limit and, where that leaves a
-//! chart worth looking at, a whole window. Narrower ones would show the counting noise of small
-//! numbers and the sawtooth of a window, neither of which says anything about the law.
+//! A column holds about two dozen requests at the limit and, if enough columns remain, a whole window. Narrower ones
+//! would show the noise of small counts and the sawtooth of a window, which say nothing about the law.
 
 use crate::scenario::Scenario;
 use crate::score::{Figures, changes};
 use crate::trace::{BINS, Trace};
 
-/// Requests at the limit that a column holds at least.
+/// Minimum number of requests at the limit per column.
 const REQUESTS_PER_COLUMN: f64 = 25.0;
-/// Columns that are left when windows would make them wider.
+/// Minimum number of columns when windows would make them wider.
 const COLUMNS_MIN: f64 = 60.0;
-/// The room that a chart leaves above the highest limit: at least, so that going over it shows, and
-/// at most, so that a limit can still be told from zero.
+/// Space above the highest limit: the minimum makes crossing it visible, the maximum keeps a limit apart from zero.
 const HEADROOM: f64 = 1.5;
 const HEADROOM_MAX: f64 = 12.0;
 
-/// Refusals that fall on the same spot of a chart.
+/// Refusals at the same position of a chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
     /// When.
@@ -31,18 +29,18 @@ pub struct Mark {
 pub struct Series {
     /// Length of the time axis.
     pub span_s: f64,
-    /// The true limit: from when, how much.
+    /// The true limit: start and value.
     pub limit: Vec<(f64, f64)>,
     /// Accepted per second, per column.
     pub accepted: Vec<f64>,
-    /// The rate that the law said it was at, per column.
+    /// The law's own estimate of its rate, per column.
     pub own: Vec<Option<f64>>,
     /// Refusals.
     pub marks: Vec<Mark>,
 }
 
 impl Series {
-    /// Cuts a run into at most `columns_max` columns, and its refusals into `spots`.
+    /// Cuts a run into at most `columns_max` columns, and its refusals into `spots` positions.
     pub fn new(scenario: &Scenario, figures: &Figures, trace: &Trace, columns_max: usize, spots: usize) -> Self {
         let done = scenario.backlog > 0 && figures.counts.accepted >= scenario.backlog;
         let span_s = if done { figures.counts.completion_s.max(trace.bin_s) } else { scenario.horizon_s };
@@ -68,8 +66,7 @@ impl Series {
         self.limit.iter().map(|&(_, rate)| rate).fold(0.0, f64::max)
     }
 
-    /// The top of the rate axis: some room above the highest limit, and for what was accepted, unless
-    /// that dwarfs the limit.
+    /// The top of the rate axis: above the highest limit and the accepted rate, unless that dwarfs the limit.
     pub fn top(&self) -> f64 {
         let (limit, accepted) = (self.limit_max(), self.accepted.iter().copied().fold(0.0, f64::max));
         (accepted * 1.05).clamp(limit * HEADROOM, limit * HEADROOM_MAX)
@@ -88,7 +85,7 @@ fn columns(scenario: &Scenario, span_s: f64, limit: &[(f64, f64)], columns_max: 
     ((span_s / width_s) as usize).clamp(1, columns_max.max(1))
 }
 
-/// When requests were refused: exactly, or to the bin where the trace could not keep every time.
+/// Times of refusals: exact, or by bin where the trace could not keep all.
 fn refusals(trace: &Trace, rejected: u64) -> Vec<Mark> {
     let times = &trace.rejections;
     if times.len() as u64 >= rejected {
@@ -101,7 +98,7 @@ fn refusals(trace: &Trace, rejected: u64) -> Vec<Mark> {
         .collect()
 }
 
-/// Puts together what falls on the same of `spots` places.
+/// Merges refusals at the same of `spots` positions.
 fn marks(refusals: &[Mark], span_s: f64, spots: usize) -> Vec<Mark> {
     let spot_s = span_s / spots.max(1) as f64;
     let mut marks: Vec<Mark> = Vec::new();

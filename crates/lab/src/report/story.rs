@@ -1,10 +1,10 @@
-//! One sentence of what happened in a run.
+//! One sentence about a run.
 
 use super::describe::{limit_changes, number, seconds};
 use crate::scenario::Scenario;
 use crate::score::{Figures, limit_at};
 
-/// What the law reached, what it cost, and how it ended, for someone who does not read figures.
+/// Describes a run's result, cost and end, for a reader who skips figures.
 pub fn story(scenario: &Scenario, figures: &Figures) -> String {
     let counts = &figures.counts;
     let limit = number(limit_at(scenario, 0.0));
@@ -19,9 +19,9 @@ pub fn story(scenario: &Scenario, figures: &Figures) -> String {
         None => {}
     }
     if scenario.backlog > 0 && counts.accepted >= scenario.backlog {
-        sentence.push_str(&format!(", was done after {}", seconds(counts.completion_s.round())));
+        sentence.push_str(&format!(", finished after {}", seconds(counts.completion_s.round())));
     } else {
-        sentence.push_str(&format!(", got {:.0} % of what was possible", figures.goodput * 100.0));
+        sentence.push_str(&format!(", reached {:.0} % of the best possible goodput", figures.goodput * 100.0));
     }
     match counts.rejected {
         0 => sentence.push_str(", and was never refused"),

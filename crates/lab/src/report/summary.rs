@@ -1,15 +1,14 @@
-//! Many runs in a few figures: what a law does on the whole, and at its worst.
+//! Summary of many runs: the means and the worst of a law.
 
 use crate::score::Figures;
 
-/// The share of refused requests that a run should stay under; six in all always pass.
+/// Target for the share of refused requests of a run; up to six in total always pass.
 pub const TARGET_VIOLATIONS: f64 = 0.003;
 
-/// The goodput that every run should reach.
+/// Target for the goodput of every run.
 pub const TARGET_GOODPUT: f64 = 0.90;
 
-/// Whether a run is where we want every run to be: goodput, refusals, no suspension, and nothing
-/// sent inside a Retry-After.
+/// Whether a run meets all targets: goodput, refusals, no suspension, and nothing sent inside a Retry-After.
 pub fn is_on_target(figures: &Figures) -> bool {
     figures.goodput >= TARGET_GOODPUT
         && figures.violations_within(TARGET_VIOLATIONS)
@@ -24,27 +23,27 @@ pub struct Summary {
     pub runs: usize,
     /// Mean goodput.
     pub goodput_mean: f64,
-    /// Least goodput.
+    /// Lowest goodput.
     pub goodput_worst: f64,
-    /// Which run had the least goodput, as an index into what was given.
+    /// Index of the run with the lowest goodput.
     pub worst: usize,
     /// Mean share of refused requests.
     pub violation_mean: f64,
     /// Runs over [`TARGET_VIOLATIONS`].
     pub over_target: usize,
-    /// Suspensions in all.
+    /// Total of suspensions.
     pub bans: u64,
-    /// Sends inside a Retry-After in all.
+    /// Total of sends inside a Retry-After.
     pub sends_inside_retry_after: u64,
     /// Mean score.
     pub score_mean: f64,
-    /// Least score.
+    /// Lowest score.
     pub score_worst: f64,
 }
 
 impl Summary {
     /// Sums up; `None` without runs.
-    pub fn of(figures: &[&Figures]) -> Option<Self> {
+    pub fn from_runs(figures: &[&Figures]) -> Option<Self> {
         let mean = |value: fn(&Figures) -> f64| figures.iter().map(|f| value(f)).sum::<f64>() / figures.len() as f64;
         let (worst, least) = figures.iter().enumerate().min_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput))?;
         Some(Self {
@@ -62,7 +61,7 @@ impl Summary {
     }
 }
 
-/// Which end of a range is the good one.
+/// The better end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Goodput, score.
@@ -71,7 +70,7 @@ pub enum Better {
     Low,
 }
 
-/// How a figure is spread over many runs.
+/// Distribution of a figure over many runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -86,12 +85,12 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `values`; `None` without any.
-    pub fn of(mut values: Vec<f64>, better: Better) -> Option<Self> {
+    pub fn from_values(mut values: Vec<f64>, better: Better) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         if better == Better::Low {
             values.reverse();
         }
-        // From worst to best: the value that the given share of runs is no better than.
+        // From worst to best: the value at the given share of runs.
         let at = |share: f64| values.get(((values.len() as f64 * share).ceil() as usize).max(1) - 1).copied();
         Some(Self {
             mean: values.iter().sum::<f64>() / values.len() as f64,
@@ -109,10 +108,10 @@ mod tests {
     #[test]
     fn the_tail_is_the_bad_end() {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        let high = Spread::of(values.clone(), Better::High).unwrap();
+        let high = Spread::from_values(values.clone(), Better::High).unwrap();
         assert_eq!(high, Spread { mean: 50.5, median: 50.0, tail: 5.0, worst: 1.0 });
-        let low = Spread::of(values, Better::Low).unwrap();
+        let low = Spread::from_values(values, Better::Low).unwrap();
         assert_eq!(low, Spread { mean: 50.5, median: 51.0, tail: 96.0, worst: 100.0 });
-        assert_eq!(Spread::of(Vec::new(), Better::Low), None);
+        assert_eq!(Spread::from_values(Vec::new(), Better::Low), None);
     }
 }

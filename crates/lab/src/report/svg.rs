@@ -1,17 +1,17 @@
 //! Charts as SVG: the accepted rate as a line, the limit as steps, each refusal as a tick.
 //!
-//! Colours come from classes of the page, so one drawing serves light and dark. Nothing is drawn
-//! that does not carry data but the frame that the data needs: no grid, no box, no legend inside.
+//! Colors come from classes of the page, so one drawing serves light and dark. Only data and the necessary frame are
+//! drawn: no grid, no box, no legend inside.
 
 use super::axis::{rate_ticks, time_ticks};
 use super::describe::number;
 use super::series::{Mark, Series};
 use std::fmt::Write;
 
-/// Room for refusals under the plot.
+/// Height for refusals under the plot.
 const RUG: f64 = 14.0;
 
-/// The measures of a chart.
+/// Dimensions of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     width: f64,
@@ -27,7 +27,7 @@ impl Frame {
     /// One chart over the width of the page, with axes.
     pub(super) const LARGE: Self =
         Self { width: 860.0, height: 236.0, left: 40.0, right: 76.0, top: 10.0, bottom: 40.0, labels: true };
-    /// One of many, read against the large one, whose axes it shares.
+    /// One of many small charts, which shares the axes of the large one.
     pub(super) const SMALL: Self =
         Self { width: 206.0, height: 78.0, left: 0.0, right: 0.0, top: 2.0, bottom: 15.0, labels: false };
 
@@ -39,18 +39,18 @@ impl Frame {
         self.height - self.top - self.bottom
     }
 
-    /// Columns of a series that can be told apart at this size.
+    /// Distinguishable columns at this size.
     pub(super) fn columns(&self) -> usize {
         (self.plot_width() / if self.labels { 1.5 } else { 1.2 }) as usize
     }
 
-    /// Places for refusals that can be told apart at this size.
+    /// Distinguishable positions of refusals at this size.
     pub(super) fn spots(&self) -> usize {
         self.plot_width() as usize
     }
 }
 
-/// Draws `series` on a rate axis up to `top`; `title` is what a screen reader says.
+/// Draws `series` on a rate axis up to `top`; `title` is for screen readers.
 pub(super) fn chart(series: &Series, frame: Frame, top: f64, title: &str) -> String {
     let canvas = Canvas { frame, top, span_s: series.span_s };
     let mut svg = format!(
@@ -61,7 +61,7 @@ pub(super) fn chart(series: &Series, frame: Frame, top: f64, title: &str) -> Str
     );
     canvas.axes(&mut svg);
     let _ = write!(svg, "<path class=\"limit\" d=\"{}\"/>", canvas.steps(&series.limit));
-    // A belief far above the limit is left out: drawn along the upper edge it would look like a rate.
+    // An estimate far above the limit is left out: at the upper edge it would look like a rate.
     let own: Vec<Option<f64>> = series.own.iter().map(|rate| rate.filter(|&rate| rate <= top)).collect();
     let _ = write!(svg, "<path class=\"own\" d=\"{}\"/>", canvas.line(&own));
     let accepted: Vec<Option<f64>> = series.accepted.iter().copied().map(Some).collect();
@@ -136,7 +136,7 @@ impl Canvas {
         path
     }
 
-    /// A tick per place where requests were refused, longer by the logarithm of their number.
+    /// A tick per position with refusals, longer by the logarithm of their number.
     fn refusals(&self, svg: &mut String, marks: &[Mark]) {
         if marks.is_empty() {
             return;
@@ -149,7 +149,7 @@ impl Canvas {
         svg.push_str("\"/>");
     }
 
-    /// Names at the right end of the lines instead of a legend.
+    /// Labels at the right end of the lines instead of a legend.
     fn line_labels(&self, svg: &mut String, series: &Series) {
         let x = self.x(self.span_s) + 6.0;
         let limit = series.limit.last().map_or(0.0, |&(_, rate)| rate);

@@ -1,7 +1,7 @@
-//! The rules that a scenario has to keep, each with the words for breaking it.
+//! Validation rules of a scenario, each with its message.
 //!
-//! Apart from the format so that a reader of one need not read the other. Checks only: nothing is
-//! corrected or defaulted here, a file that says something impossible is refused.
+//! Separate from the format so that each can be read alone. It only checks: nothing is corrected or defaulted, an
+//! invalid file is rejected.
 
 use super::{Expect, HORIZON_MAX_S, Latency, Limit, LimitKind, Noise, Penalty, Scenario, ScenarioError, WORKERS_MAX};
 use crate::report::kind_name;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 type Checked = Result<(), ScenarioError>;
 
-/// The rules for numbers, each with the words for breaking it.
+/// Checks numbers, each with its message.
 pub(super) struct Check<'a> {
     pub(super) file: &'a str,
 }
@@ -77,7 +77,7 @@ impl Check<'_> {
         self.rule(status_ok, "penalty.status", penalty.status, "a status from 400 to 599")
     }
 
-    /// Each kind has its own keys: a missing one is an error, and so is one that nobody reads.
+    /// Each kind has its own keys: a missing key is an error, and so is an unused one.
     fn limit(&self, index: usize, limit: &Limit) -> Checked {
         let given = [
             ("limit", limit.limit),
@@ -92,7 +92,7 @@ impl Check<'_> {
             let name = format!("limit[{index}].{key}");
             match value {
                 Some(value) if needed.contains(&key) => self.number(key, &name, value)?,
-                // The one key that may be left out: windows begin at the start then.
+                // The only optional key: without it windows begin at the start.
                 Some(phase) if key == "phase_s" && limit.kind == LimitKind::FixedWindow => {
                     self.range(&name, phase, 0.0..=1e9, "from 0 to 1000000000")?;
                 }
@@ -137,8 +137,7 @@ impl Check<'_> {
     }
 }
 
-/// The parser's message in a writer's words: it names the line, the key and the keys or values that
-/// are allowed, but numbers by Rust's types.
+/// Rewrites the parser's message for people: it names line, key and allowed values, but uses Rust's type names.
 pub(super) fn plain_words(message: &str) -> String {
     let types = [
         ("expected usize", "expected a whole number, 0 or more"),

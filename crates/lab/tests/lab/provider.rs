@@ -40,7 +40,7 @@ fn fixed_window() {
 #[test]
 fn sliding_window() {
     check(SLIDING, &[0.0, 4.0, 9.0, 10.0, 13.0, 14.0], "aarara");
-    // Whoever keeps asking is kept out; a window of silence opens it.
+    // A client that keeps asking is kept out; a window of silence opens it.
     let times = [0.0, 4.0, 9.0, 10.0, 14.0, 19.0, 20.0, 30.0];
     check(&format!("{SLIDING}count_rejected = true\n"), &times, "aarrrrra");
 }

@@ -1,4 +1,4 @@
-//! What the event loop counts, and that it counts the same twice.
+//! Counts of the event loop, and their reproducibility.
 
 use crate::support::{Script, run_script, scenario};
 use gleaner_lab::Tuning;

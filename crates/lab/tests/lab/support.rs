@@ -1,4 +1,4 @@
-//! What several areas need: scenarios from short texts, and a law that sends when it is told.
+//! Shared by several tests: scenarios from short texts, and a law that sends on command.
 
 use gleaner_governor::Time;
 use gleaner_lab::laws::{Answer, Law, Step};

@@ -1,9 +1,8 @@
-//! Reads one DETAIL_COVERAGE in pieces, and hands out its keys in blocks.
+//! Streaming reader of DETAIL_COVERAGE: returns its keys in blocks.
 //!
-//! Why a reader of its own: a million keys are 25 MB of text, and no part of the runtime may hold a
-//! run's keys. This holds the token it is in and one block. Where blocks end depends on the keys
-//! alone, and the framer hands out pieces of one size, so any way of cutting the input gives the same
-//! events.
+//! Why a separate reader: a million keys are 25 MB of text, and no part of the runtime may hold a run's keys. This
+//! holds the current token and one block. Block boundaries depend on the keys only, and the framer's pieces have one
+//! size, so any cut of the input gives the same events.
 
 use crate::json::json_string::{self, LoneSurrogate};
 use crate::json::lex;
@@ -17,14 +16,14 @@ use crate::words::violation::ViolationCode;
 const BLOCK_KEYS_MAX: usize = 1024;
 /// A block also ends when its keys have this many bytes; one long key may exceed it.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// How long all names of fields may be together. The contract's ten have 120 bytes.
+/// Maximum length of all field names together. The contract's ten have 120 bytes.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
 
-/// How long one key, or one value that is not a list, may be. Twice the longest key anyone tests with; and
-/// since a key is copied into its block, it bounds what a report can make us hold.
+/// Maximum length of one key or scalar. Twice the longest key in tests; a key is copied into its block, so this also
+/// limits the memory of a report.
 pub(crate) const TOKEN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// What the reader says when it is asked to go on.
+/// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// More bytes are needed.
@@ -33,11 +32,11 @@ pub(crate) enum Step {
     Block,
     /// The message is complete.
     End,
-    /// The message is wrong.
+    /// The message is invalid.
     Fault(CoverageFault),
 }
 
-/// What is wrong, and where in the line.
+/// The problem and its offset in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CoverageFault {
     pub(crate) code: ViolationCode,
@@ -50,14 +49,14 @@ pub(crate) struct CoverageReader {
     buffer: Vec<u8>,
     /// The next byte of the buffer to read.
     at: usize,
-    /// Bytes of the line that lie before the buffer.
+    /// Bytes of the line before the buffer.
     before: u64,
-    /// No more bytes will come.
+    /// No more bytes follow.
     complete: bool,
-    /// It makes no sense to look again before this many bytes are unread.
+    /// Retry when this many bytes are unread.
     wanted: usize,
     token_bytes_max: usize,
-    place: Place,
+    place: Expecting,
     names: Vec<String>,
     lists: Vec<CoverageField>,
     block: KeyBlock,
@@ -67,9 +66,9 @@ pub(crate) struct CoverageReader {
     scanner: Scanner,
 }
 
-/// What may come next.
+/// Position in the message: the tokens that may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Expecting {
     Open,
     FirstName,
     Name,
@@ -92,11 +91,11 @@ enum Field {
     Other,
 }
 
-/// Nothing, or why not; the error is what to say then.
+/// Success, or the step to return.
 type Outcome = Result<(), Step>;
 
 impl CoverageReader {
-    /// A reader in which no single token may be longer than this.
+    /// A reader with this maximum token length.
     pub(crate) fn new(token_bytes_max: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -105,7 +104,7 @@ impl CoverageReader {
             complete: false,
             wanted: 0,
             token_bytes_max,
-            place: Place::Open,
+            place: Expecting::Open,
             names: Vec::new(),
             lists: Vec::new(),
             block: KeyBlock::default(),
@@ -124,7 +123,7 @@ impl CoverageReader {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Says that the line has ended.
+    /// Marks the end of the line.
     pub(crate) fn end_of_line(&mut self) {
         self.complete = true;
     }
@@ -134,17 +133,17 @@ impl CoverageReader {
         (self.block_field, &self.block)
     }
 
-    /// The report of a message that is complete.
+    /// The report of a complete message.
     pub(crate) fn into_report(self) -> CoverageReport {
         self.report
     }
 
-    /// The stream, if it was read.
+    /// The stream, if already read.
     pub(crate) fn stream(&self) -> Option<&str> {
         Some(self.report.stream.as_str()).filter(|stream| !stream.is_empty())
     }
 
-    /// Reads on.
+    /// Continues reading.
     pub(crate) fn step(&mut self) -> Step {
         if self.block_taken {
             self.block.clear();
@@ -158,9 +157,9 @@ impl CoverageReader {
         }
     }
 
-    /// Reads one token, or says why not.
+    /// Reads one token.
     fn advance(&mut self) -> Outcome {
-        if self.place == Place::Closed {
+        if self.place == Expecting::Closed {
             return Err(self.closed());
         }
         self.skip_whitespace();
@@ -170,31 +169,31 @@ impl CoverageReader {
         self.wanted = 0;
         let byte = self.buffer.get(self.at).copied();
         match (self.place, byte) {
-            (Place::Open, Some(b'{')) => self.go(Place::FirstName),
-            (Place::FirstName | Place::AfterValue, Some(b'}')) => self.go(Place::Closed),
-            (Place::FirstName | Place::Name, Some(b'"')) => self.name(),
-            (Place::Value(Field::Keys(field)), Some(b'[')) => self.go(Place::FirstKey(field)),
-            (Place::Value(field), Some(_)) => self.value(field),
-            (Place::FirstKey(field) | Place::AfterKey(field), Some(b']')) => self.close_list(field),
-            (Place::FirstKey(field) | Place::Key(field), Some(_)) => self.key(field),
-            (Place::AfterKey(field), Some(b',')) => self.go(Place::Key(field)),
-            (Place::AfterValue, Some(b',')) => self.go(Place::Name),
+            (Expecting::Open, Some(b'{')) => self.go(Expecting::FirstName),
+            (Expecting::FirstName | Expecting::AfterValue, Some(b'}')) => self.go(Expecting::Closed),
+            (Expecting::FirstName | Expecting::Name, Some(b'"')) => self.name(),
+            (Expecting::Value(Field::Keys(field)), Some(b'[')) => self.go(Expecting::FirstKey(field)),
+            (Expecting::Value(field), Some(_)) => self.value(field),
+            (Expecting::FirstKey(field) | Expecting::AfterKey(field), Some(b']')) => self.close_list(field),
+            (Expecting::FirstKey(field) | Expecting::Key(field), Some(_)) => self.key(field),
+            (Expecting::AfterKey(field), Some(b',')) => self.go(Expecting::Key(field)),
+            (Expecting::AfterValue, Some(b',')) => self.go(Expecting::Name),
             (_, Some(_)) => self.scan_fault(fault_at(&self.buffer, self.at)),
             (_, None) => self.scan_fault(ScanError::Incomplete),
         }
     }
 
-    fn go(&mut self, place: Place) -> Outcome {
+    fn go(&mut self, place: Expecting) -> Outcome {
         self.at += 1;
         self.place = place;
         Ok(())
     }
 
-    /// The name of a field, and its colon.
+    /// Reads a field name and its colon.
     fn name(&mut self) -> Outcome {
         let (start, end) = self.token()?;
         let name = self.text("type", start + 1, end - 1, LoneSurrogate::Replace)?;
-        // The colon may not be there yet; then the name is read again.
+        // If the colon has not arrived yet, the name is read again.
         let colon = lex::skip_whitespace(&self.buffer, end);
         match self.buffer.get(colon) {
             Some(b':') => {}
@@ -217,14 +216,14 @@ impl CoverageReader {
             return self.fault(ViolationCode::TooManyKeys, None, start);
         }
         self.at = colon + 1;
-        self.place = Place::Value(field);
+        self.place = Expecting::Value(field);
         Ok(())
     }
 
-    /// A value that is not a list of keys.
+    /// Reads a value that is not a list of keys.
     fn value(&mut self, field: Field) -> Outcome {
         let (start, end) = self.token()?;
-        let view = View::of(self.utf8(start, end)?);
+        let view = View::whole(self.utf8(start, end)?);
         let lone = view.is_string() && view.name().is_none();
         let name =
             view.name().filter(|name| !name.is_empty() && !name.contains('\0')).map(std::borrow::Cow::into_owned);
@@ -237,7 +236,7 @@ impl CoverageReader {
             Field::Considered if count.is_none() && !null => Some(bad("considered")),
             Field::Covered if count.is_none() && !null => Some(bad("covered")),
             Field::ReferenceOnly if flag != Some(true) => Some(bad("reference_only")),
-            // A list that is `null` is as good as none.
+            // `null` counts as an absent list.
             Field::Keys(field) if !null => Some(bad(field.code())),
             _ => None,
         };
@@ -252,7 +251,7 @@ impl CoverageReader {
             Field::ReferenceOnly | Field::Keys(_) | Field::Other => {}
         }
         self.at = end;
-        self.place = Place::AfterValue;
+        self.place = Expecting::AfterValue;
         Ok(())
     }
 
@@ -278,7 +277,7 @@ impl CoverageReader {
             _ => return self.fault(ViolationCode::MalformedField, Some(field.code()), start),
         }
         self.at = end;
-        self.place = Place::AfterKey(field);
+        self.place = Expecting::AfterKey(field);
         *self.report.count_mut(field) += 1;
         self.block_field = field;
         if self.block.len() >= BLOCK_KEYS_MAX || self.block.text_len() >= BLOCK_BYTES_MAX {
@@ -287,10 +286,10 @@ impl CoverageReader {
         Ok(())
     }
 
-    /// A key of several parts, as its minified JSON.
+    /// A compound key as minified JSON.
     fn compound_key(&self, field: CoverageField, start: usize, end: usize) -> Result<String, Step> {
         let malformed = || self.fault(ViolationCode::MalformedField, Some(field.code()), start).err();
-        let parts = View::of(self.utf8(start, end)?).elements().unwrap_or_default();
+        let parts = View::whole(self.utf8(start, end)?).elements().unwrap_or_default();
         let names = parts.iter().map(|part| part.name()).collect::<Option<Vec<_>>>();
         let names = names
             .filter(|names| !names.is_empty() && names.iter().all(|name| !name.is_empty() && !name.contains('\0')));
@@ -300,13 +299,13 @@ impl CoverageReader {
 
     fn close_list(&mut self, field: CoverageField) -> Outcome {
         self.at += 1;
-        self.place = Place::AfterValue;
+        self.place = Expecting::AfterValue;
         self.lists.push(field);
         self.block_field = field;
         if self.block.is_empty() { Ok(()) } else { Err(Step::Block) }
     }
 
-    /// After the closing brace: only white space, and everything that must be there was.
+    /// After the closing brace: only white space may follow, and all required fields must be present.
     fn closed(&mut self) -> Step {
         self.skip_whitespace();
         if self.at < self.buffer.len() {
@@ -327,11 +326,11 @@ impl CoverageReader {
         }
     }
 
-    /// The scalar, array or object that begins here: one token, for this reader.
+    /// The scalar, array or object that begins here: one token for this reader.
     fn token(&mut self) -> Result<(usize, usize), Step> {
         let start = self.at;
         let end = self.scanner.value(&self.buffer, start);
-        // What is decided must not depend on how much of an overlong token has arrived.
+        // The result must not depend on how much of an overlong token has arrived.
         let limit = start.saturating_add(self.token_bytes_max);
         let too_long = match end {
             Ok(end) => end > limit,
@@ -342,7 +341,7 @@ impl CoverageReader {
             self.fault(ViolationCode::LineTooLong, None, start)?;
         }
         match end {
-            // A number that reaches the end of what has arrived may go on.
+            // A number at the end of the buffer may continue.
             Ok(end) if end == self.buffer.len() && !self.complete => self.need_more().map(|()| (start, end)),
             Ok(end) => Ok((start, end)),
             Err(error) => self.scan_fault(error).map(|()| (start, start)),
@@ -353,7 +352,7 @@ impl CoverageReader {
         self.at = lex::skip_whitespace(&self.buffer, self.at);
     }
 
-    /// Looks again when twice as much is there, so that a long token is not scanned once per piece.
+    /// Waits for twice as much data, so that a long token is not scanned once per piece.
     fn need_more(&mut self) -> Outcome {
         if self.complete {
             return self.fault(ViolationCode::BadJson, None, self.buffer.len());

@@ -1,9 +1,8 @@
-//! From a connector's output to messages: bytes in, events out, with bounds.
+//! Decodes a connector's output: bytes in, events out, with limits.
 //!
-//! Why it is fed and does not read: whoever owns the pipe decides when to read, waits, and stops
-//! reading when the store is slow; a decoder that reads would have to know all that. The first
-//! violation is the last event, because nothing after it can be trusted. It holds at most one line,
-//! or one block of keys, whatever is fed.
+//! Why it is fed and does not read: the owner of the pipe decides when to read, waits, and stops when the store is
+//! slow. The first violation is the last event, because nothing after it can be trusted. It holds at most one line or
+//! one block of keys.
 
 use crate::decoding::coverage_reader::{CoverageReader, Step as CoverageStep, TOKEN_BYTES_MAX};
 use crate::decoding::framer::{ANNOUNCE_BYTES, Frame, Framer, LinePlace};
@@ -12,20 +11,20 @@ use crate::messages::coverage::{CoverageField, CoverageReport, KeyBlock};
 use crate::messages::message::{self, ConnectorMessage};
 use crate::words::violation::{Violation, ViolationCode};
 
-/// How much may be held for one connector.
+/// Memory limits for one connector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest line, without its line feed.
+    /// Maximum line length, without the line feed.
     pub line_bytes_max: usize,
-    /// The longest DETAIL_COVERAGE. It is read in blocks, so this is a bound on patience, not memory.
-    /// Values below 64 KiB count as 64 KiB.
+    /// Maximum length of a DETAIL_COVERAGE. It is read in blocks, so this limits time, not memory. Values below 64
+    /// KiB count as 64 KiB.
     pub coverage_bytes_max: u64,
 }
 
 impl Limits {
-    /// The longest line. The largest records seen are mails with attachments of about 10 MB.
+    /// Default maximum line length. The largest known records are mails with attachments of about 10 MB.
     pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-    /// The longest coverage report: ten million keys of 20 bytes.
+    /// Default maximum length of a coverage report: ten million keys of 20 bytes.
     pub const COVERAGE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 }
 
@@ -35,40 +34,39 @@ impl Default for Limits {
     }
 }
 
-/// What was found in a connector's output. Borrowed: use it before asking for the next one.
+/// An event in a connector's output. Borrowed: use it before asking for the next one.
 #[derive(Debug, PartialEq)]
 pub enum Event<'a> {
     /// A message.
     Message {
         /// The line, counted from 1.
         line: u64,
-        /// What it says.
+        /// The message.
         message: ConnectorMessage<'a>,
     },
-    /// Some keys of a DETAIL_COVERAGE. They count once its end has come.
+    /// A block of keys of a DETAIL_COVERAGE. They count once its end has arrived.
     CoverageKeys {
         /// The line, counted from 1.
         line: u64,
-        /// Which list.
+        /// The list.
         field: CoverageField,
-        /// The keys, in order. A list with no keys has no event.
+        /// The keys, in order. An empty list has no event.
         keys: &'a KeyBlock,
     },
-    /// The end of a DETAIL_COVERAGE. The blocks before it, of the same line, are its keys.
+    /// The end of a DETAIL_COVERAGE. The preceding blocks of the same line are its keys.
     CoverageEnd {
         /// The line, counted from 1.
         line: u64,
-        /// Everything but the keys.
+        /// Everything except the keys.
         report: CoverageReport,
     },
-    /// A breach of the contract. Nothing comes after it.
+    /// A violation of the contract. Nothing follows it.
     Violation(Violation),
 }
 
-/// Reads the output of one connector.
+/// Decodes the output of one connector.
 ///
-/// Feed it what the pipe gave, take all events, feed the next. At the end of the pipe, call
-/// [`finish`](Self::finish).
+/// Feed it data from the pipe, take all events, feed the next. At the end of the pipe, call [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Decoder {
     framer: Framer,
@@ -76,9 +74,9 @@ pub struct Decoder {
     coverage: Option<Coverage>,
     limits: Limits,
     failed: bool,
-    /// Not everything that was fed last has been taken.
+    /// Not all events of the last data were taken.
     undrained: bool,
-    /// More was fed before all of it was taken. What lay between is gone, so nothing goes on.
+    /// Data was fed before all events were taken. Events are lost, so decoding stops.
     lost: bool,
 }
 
@@ -89,16 +87,16 @@ struct Coverage {
     source: Source,
 }
 
-/// Where the bytes of a coverage report come from.
+/// Source of the bytes of a coverage report.
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// A complete line, of which so much was read.
+    /// A complete line, and the number of bytes read.
     Line(LinePlace, usize),
     /// A line that is still arriving.
     Pieces,
 }
 
-/// What [`Decoder::advance`] found, without borrowing anything.
+/// Result of [`Decoder::advance`], without borrows.
 enum Step {
     Line(LinePlace),
     CoverageKeys,
@@ -122,8 +120,8 @@ impl Decoder {
         }
     }
 
-    /// Takes in what the pipe gave. The events must all be taken before more is fed: what was fed is not
-    /// kept, so events that were left are gone, and the decoder then says so instead of going on.
+    /// Feeds data from the pipe. Take all events before feeding more: the data is not kept, so untaken events are
+    /// lost, and the decoder then reports that instead of continuing.
     #[must_use = "the events must be taken"]
     pub const fn feed<'d, 'f>(&'d mut self, bytes: &'f [u8]) -> Feed<'d, 'f> {
         self.lost = self.lost || self.undrained;
@@ -131,7 +129,7 @@ impl Decoder {
         Feed { decoder: self, bytes, at: 0 }
     }
 
-    /// Says that the output has ended. A last line without its line feed is never a message.
+    /// Marks the end of the output. A last line without its line feed is never a message.
     ///
     /// # Errors
     ///
@@ -191,7 +189,7 @@ impl Decoder {
         Step::Violation(violation)
     }
 
-    /// Looks at a complete line; whether it is a message that can be read as a whole.
+    /// Opens a complete line; true if it is a message to read as a whole.
     fn open_line(&mut self, fed: &[u8], place: LinePlace) -> Result<bool, Violation> {
         let line = self.framer.line();
         let bytes = without_return(self.framer.bytes(fed, place));
@@ -208,7 +206,7 @@ impl Decoder {
         Ok(false)
     }
 
-    /// Looks at the beginning of a line that is long already: a coverage report is read as it comes.
+    /// Opens a line that is already long: a coverage report is read while it arrives.
     fn open_long_line(&mut self) {
         let beginning = self.framer.gathered();
         let beginning = &beginning[..beginning.len().min(ANNOUNCE_BYTES)];
@@ -228,7 +226,7 @@ impl Decoder {
         self.coverage = Some(Coverage { reader, line: self.framer.line(), source });
     }
 
-    /// Reads on in a coverage report; `None` when it wants more than was fed.
+    /// Continues a coverage report; `None` when it needs more data.
     fn advance_coverage(&mut self, fed: &[u8], at: &mut usize) -> Option<Result<Step, Violation>> {
         loop {
             let coverage = self.coverage.as_mut()?;
@@ -272,7 +270,7 @@ impl Decoder {
         }
     }
 
-    /// Adds the stream that the beginning of a cut line names.
+    /// Adds the stream named at the beginning of a cut line.
     fn name_cut_stream(&mut self, violation: Violation) -> Violation {
         let beginning = self.framer.gathered();
         let beginning = &beginning[..beginning.len().min(ANNOUNCE_BYTES)];
@@ -283,7 +281,7 @@ impl Decoder {
     }
 }
 
-/// The events in what was fed.
+/// Iterates over the events of the fed data.
 #[derive(Debug)]
 pub struct Feed<'d, 'f> {
     decoder: &'d mut Decoder,
@@ -292,7 +290,7 @@ pub struct Feed<'d, 'f> {
 }
 
 impl Feed<'_, '_> {
-    /// The next event; `None` when what was fed is used up, and for good after a violation.
+    /// The next event; `None` when the data is used up, and always after a violation.
     #[expect(
         clippy::should_implement_trait,
         reason = "an event borrows from the decoder, which an iterator cannot say"
@@ -333,7 +331,7 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The text of a beginning that may be cut within a character.
+/// The valid text of a beginning that may be cut within a character.
 fn valid_beginning(bytes: &[u8]) -> Option<&str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),

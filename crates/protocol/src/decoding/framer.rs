@@ -1,16 +1,14 @@
-//! Cuts a stream of bytes into lines, with a bound on how long a line may be.
+//! Splits a stream of bytes into lines, with a maximum line length.
 //!
-//! Why not a buffered reader's lines: that one grows until memory ends. Here a line that lies within
-//! what was fed is lent as it is; one that does not is gathered in a buffer that never grows beyond
-//! the limit. A long line is announced early, so that its owner may take it piece by piece instead.
-//! What comes out depends on the bytes alone, never on how they were cut. It knows nothing of JSON.
+//! Why not a buffered reader's lines: its buffer is unlimited. Here a line within the fed data is borrowed; any other
+//! is gathered in a buffer limited to the maximum. A long line is announced early, so that the caller may take it in
+//! pieces. The result depends on the bytes only, never on how they were cut. It knows nothing of JSON.
 
 use crate::json::lex;
 
-/// How much of a long line is gathered before it is announced. Large enough that ordinary records never
-/// get there, small enough to be nothing.
+/// Bytes of a long line gathered before it is announced. More than ordinary records have, and still little memory.
 pub(crate) const ANNOUNCE_BYTES: usize = 64 * 1024;
-/// A buffer larger than this is given back once its line is done.
+/// A larger buffer is freed after its line.
 const KEEP_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]
@@ -20,39 +18,39 @@ pub(crate) struct Framer {
     gathered: Vec<u8>,
     lent: Lent,
     announced: bool,
-    /// The present line is handed out in pieces.
+    /// The current line is returned in pieces.
     in_pieces: bool,
     line: u64,
-    /// How much of the present line was handed out in pieces.
+    /// Bytes of the current line already returned in pieces.
     piece_bytes: u64,
 }
 
-/// What of the last thing found is still in use.
+/// The borrow that the last result left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lent {
     Nothing,
-    /// A line: it is over.
+    /// A complete line.
     Line,
-    /// A piece of a line that goes on.
+    /// A piece of a line that continues.
     Piece,
 }
 
-/// What was found. Holds places, not bytes, so that the finder can be used meanwhile.
+/// A result. Holds positions, not bytes, so that the framer can be used meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// A complete line.
     Line(LinePlace),
-    /// A line that is long already. Its beginning is gathered; the rest can be had in pieces.
+    /// A line that is already long. Its beginning is gathered; the rest is available in pieces.
     Long,
-    /// Part of a line that is handed out in pieces. It is gathered.
+    /// A piece of such a line. It is gathered.
     Piece,
     /// The last part of such a line.
     LastPiece,
-    /// The line is longer than it may be.
+    /// The line exceeds the maximum.
     TooLong,
 }
 
-/// Where a line lies.
+/// Location of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinePlace {
     Gathered,
@@ -73,7 +71,7 @@ impl Framer {
         }
     }
 
-    /// The number of the line that is being read; after a complete one, still that one's.
+    /// The number of the current line; after a complete one, still that one's.
     pub(crate) const fn line(&self) -> u64 {
         match self.lent {
             Lent::Line => self.line - 1,
@@ -81,7 +79,7 @@ impl Framer {
         }
     }
 
-    /// The bytes of a line that was found.
+    /// The bytes of a line.
     pub(crate) fn bytes<'a>(&'a self, fed: &'a [u8], place: LinePlace) -> &'a [u8] {
         match place {
             LinePlace::Gathered => &self.gathered,
@@ -89,25 +87,24 @@ impl Framer {
         }
     }
 
-    /// What is gathered: the beginning of a line that was announced as long or found to be too long, or
-    /// a piece of it.
+    /// The gathered bytes: the beginning of a long line, or a piece of it.
     pub(crate) fn gathered(&self) -> &[u8] {
         &self.gathered
     }
 
-    /// From here on, and after what is gathered, the present line is wanted in pieces.
+    /// Requests the rest of the current line in pieces.
     pub(crate) fn hand_out_pieces(&mut self) {
         self.piece_bytes = self.gathered.len() as u64;
         self.in_pieces = true;
         self.gathered.clear();
     }
 
-    /// Whether the bytes ended within a line that has something in it.
+    /// Whether the bytes ended within a nonempty line.
     pub(crate) fn is_inside_a_line(&self) -> bool {
         self.in_pieces || (self.lent == Lent::Nothing && !self.gathered.iter().all(u8::is_ascii_whitespace))
     }
 
-    /// The next thing in what was fed, read from `at` on; `None` when all of it was taken in.
+    /// The next result in the fed data from `at` on; `None` when all of it was consumed.
     pub(crate) fn next(&mut self, fed: &[u8], at: &mut usize) -> Option<Frame> {
         self.forget_lent();
         if self.in_pieces {
@@ -119,7 +116,7 @@ impl Framer {
             }
             let target = if self.announced { self.line_bytes_max } else { self.line_bytes_max.min(ANNOUNCE_BYTES) };
             let rest = &fed[*at..];
-            // One byte beyond the target tells a line that ends there from one that goes on.
+            // One byte beyond the target distinguishes a line that ends there from one that continues.
             let window = &rest[..rest.len().min(target + 1 - self.gathered.len())];
             if let Some(length) = lex::find_newline(window) {
                 return Some(self.complete_line(fed, at, length));
@@ -149,7 +146,7 @@ impl Framer {
         Frame::Line(LinePlace::Gathered)
     }
 
-    /// Pieces are of one size, wherever the input was cut: so whoever reads them cannot depend on the cuts.
+    /// Pieces have one size, wherever the input was cut, so that a reader cannot depend on the cuts.
     fn next_piece(&mut self, fed: &[u8], at: &mut usize) -> Option<Frame> {
         let rest = &fed[*at..];
         let window = &rest[..rest.len().min(ANNOUNCE_BYTES - self.gathered.len())];
@@ -186,8 +183,8 @@ impl Framer {
         }
     }
 
-    /// Adds to the buffer, which doubles but never beyond the limit: old and new together stay below
-    /// twice the limit while it is moved.
+    /// Adds to the buffer, which doubles up to the limit: old and new together stay below twice the limit during a
+    /// move.
     fn gather(&mut self, bytes: &[u8]) {
         let needed = self.gathered.len() + bytes.len();
         if needed > self.gathered.capacity() {

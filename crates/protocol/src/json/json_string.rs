@@ -1,23 +1,21 @@
-//! What a JSON string says, once its escapes are resolved.
+//! Decodes JSON strings.
 //!
-//! Why not a library: JavaScript programs cut strings in the middle of an emoji and then print a lone
-//! surrogate (`"\ud83d"`). That is legal JSON and no legal text. A name or a key must refuse it, a
-//! sentence for people may replace it, and two object keys must be compared with it; libraries
-//! offer one of the three. Never changes text that has no escapes: it is borrowed.
+//! Why not a library: JavaScript programs cut strings within an emoji and then print a lone surrogate (`"\ud83d"`).
+//! That is legal JSON and no legal text. A name or a key must refuse it, a sentence for people may replace it, and
+//! two object keys must be compared with it; libraries offer one of the three. Text without escapes is borrowed.
 
 use std::borrow::Cow;
 
-/// What to do with half of a surrogate pair.
+/// Treatment of half a surrogate pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoneSurrogate {
-    /// For names, keys and ids: there is no text that means this.
+    /// For names, keys and ids: no text means this.
     Refuse,
-    /// For sentences: U+FFFD stands in for it.
+    /// For sentences: replaced by U+FFFD.
     Replace,
 }
 
-/// Resolves the inside of a string token (without its quotes, scanned before). `None` when it has a
-/// lone surrogate and must not.
+/// Decodes the inside of a scanned string token. `None` for a lone surrogate that must be refused.
 pub(crate) fn decode(inside: &str, lone: LoneSurrogate) -> Option<Cow<'_, str>> {
     if !inside.contains('\\') {
         return Some(Cow::Borrowed(inside));
@@ -34,7 +32,7 @@ pub(crate) fn decode(inside: &str, lone: LoneSurrogate) -> Option<Cow<'_, str>> 
     Some(Cow::Owned(text))
 }
 
-/// The same as bytes in which lone surrogates keep their difference, for comparing object keys.
+/// The same as bytes that keep lone surrogates distinct, for comparing object keys.
 pub(crate) fn decode_bytes(inside: &str) -> Cow<'_, [u8]> {
     if !inside.contains('\\') {
         return Cow::Borrowed(inside.as_bytes());
@@ -44,7 +42,7 @@ pub(crate) fn decode_bytes(inside: &str) -> Cow<'_, [u8]> {
         match piece {
             Piece::Plain(plain) => bytes.extend_from_slice(plain.as_bytes()),
             Piece::Char(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            // The three bytes that UTF-8 would use, if it allowed them. No text has these bytes.
+            // The three bytes that UTF-8 would use. No text has these bytes.
             Piece::Lone(unit) => {
                 let [high, low] = unit.to_be_bytes();
                 bytes.extend_from_slice(&[0xed, 0x80 | ((high & 0x0f) << 2) | (low >> 6), 0x80 | (low & 0x3f)]);
@@ -92,7 +90,7 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Four hex digits, and the second half of a pair where one follows.
+    /// Four hex digits, and the second half of a pair if one follows.
     fn code_unit(&mut self) -> Option<Piece<'a>> {
         let unit = self.hex()?;
         if let Some(c) = char::from_u32(u32::from(unit)) {

@@ -1,30 +1,29 @@
-//! Which keys the open objects of a text have had, so that a second one of the same name is seen.
+//! Detects duplicate keys in the open objects of a text.
 //!
-//! Why refuse them: of `{"key":1,"key":2}` one parser keeps the first and another the last, so
-//! two programs would act on different messages. Why not a set per object: a set allocates for
-//! every key of every record. Here a key costs eight bytes in one list that is reused from line to
-//! line; small objects are compared as they grow, large ones are sorted when they close.
+//! Why refuse them: of `{"key":1,"key":2}` one parser keeps the first and another the last, so two programs would act
+//! on different messages. Why not a set per object: it allocates for every key of every record. Here a key costs
+//! eight bytes in one reused list; small objects are compared as they grow, large ones are sorted when they close.
 
 use crate::json::json_string;
 use crate::json::lex;
 use std::cmp::Ordering;
 
-/// How many keys may be open at once in one text. It bounds the ledger to 8 MiB, so that a line at its
-/// limit and its ledger together stay under twice the limit. A line of 16 MiB with a million keys
-/// has 16 bytes for each key with its value; real ones that long have a few hundred thousand.
+/// Maximum of open keys in one text. It limits the ledger to 8 MiB, so that a maximal line and its ledger stay under
+/// twice the line limit. A line of 16 MiB with a million keys has 16 bytes per key and value; real ones have a few
+/// hundred thousand.
 pub(crate) const KEYS_MAX: usize = 1 << 20;
 
-/// Up to this many keys of an object are compared one by one; beyond it they are sorted at the end.
+/// Up to this many keys of an object are compared one by one; more are sorted at the end.
 const COMPARED_MAX: usize = 48;
 
-/// Room for this many keys is kept from text to text: 8 KiB.
+/// Capacity kept between texts: 8 KiB.
 const KEPT_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Key {
     /// Equal for equal keys; differs for most others.
     signature: u32,
-    /// Where its opening quote stands.
+    /// Offset of its opening quote.
     start: u32,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct KeyLedger {
     keys: Vec<Key>,
 }
 
-/// What became of a key.
+/// Result of adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     New,
@@ -43,7 +42,7 @@ pub(crate) enum Entry {
 }
 
 impl KeyLedger {
-    /// Begins a new text. What an unusual one needed is given back.
+    /// Begins a new text. Frees unusual capacity.
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         if self.keys.capacity() > KEPT_MAX {
@@ -51,12 +50,12 @@ impl KeyLedger {
         }
     }
 
-    /// Where the keys of an object that opens now will begin.
+    /// Start of the keys of an object that opens now.
     pub(crate) fn mark(&self) -> usize {
         self.keys.len()
     }
 
-    /// Enters the key whose quotes stand at `start` and before `end`, of the object that began at `mark`.
+    /// Adds the key between `start` and `end`, of the object that began at `mark`.
     pub(crate) fn enter(&mut self, bytes: &[u8], mark: usize, start: usize, end: usize, escaped: bool) -> Entry {
         let inside = &bytes[start + 1..end - 1];
         let signature = if escaped { signature(&unescaped(inside)) } else { signature(inside) };
@@ -75,7 +74,7 @@ impl KeyLedger {
         Entry::New
     }
 
-    /// Ends the object that began at `mark`. Where a key is there twice, the place of the second.
+    /// Ends the object that began at `mark`. Returns the offset of a duplicate key.
     pub(crate) fn close(&mut self, bytes: &[u8], mark: usize) -> Option<usize> {
         let keys = &mut self.keys[mark..];
         let twice = if keys.len() > COMPARED_MAX + 1 { find_twice(bytes, keys) } else { None };
@@ -95,10 +94,10 @@ fn find_twice(bytes: &[u8], keys: &mut [Key]) -> Option<usize> {
         .min()
 }
 
-/// Compares the keys whose opening quotes stand at `a` and `b`, by what they say.
+/// Compares the keys whose opening quotes are at `a` and `b`, decoded.
 fn order(bytes: &[u8], a: usize, b: usize) -> Ordering {
     let inside = |start: usize| {
-        // The key was scanned before it came here, so it has an end.
+        // The key was scanned before, so it has an end.
         let token = lex::string(bytes, start).ok();
         token.map_or((&bytes[..0], false), |token| (&bytes[start + 1..token.end - 1], token.escaped))
     };
@@ -109,11 +108,11 @@ fn order(bytes: &[u8], a: usize, b: usize) -> Ordering {
 }
 
 fn unescaped(inside: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    // Lines are checked to be UTF-8 before they are scanned; what is not is compared as it is.
+    // Lines are checked as UTF-8 before they are scanned; other bytes are compared unchanged.
     std::str::from_utf8(inside).map_or(std::borrow::Cow::Borrowed(inside), json_string::decode_bytes)
 }
 
-/// A quick mix of all bytes. It need not resist an adversary: equal signatures are compared in full.
+/// A quick hash. It need not resist an attacker: equal signatures are compared in full.
 fn signature(bytes: &[u8]) -> u32 {
     /// Odd and without pattern, from the golden ratio.
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,20 +1,19 @@
-//! The tokens of JSON text, found in bytes that may end anywhere.
+//! Tokens of JSON text, in bytes that may end anywhere.
 //!
-//! Why not a JSON library here: a library either wants the whole text (then a gigabyte in one line
-//! must be held before it can be refused) or hands out copies of what it read (then a number is no
-//! longer what was written). These functions only find where a token ends. They never copy, never
-//! recurse, and tell "this is wrong" from "this is not finished".
+//! Why not a JSON library: a library either needs the whole text (a gigabyte in one line must be held before it can
+//! be refused) or returns copies (a number is then no longer as written). These functions only find the end of a
+//! token. They never copy, never recurse, and distinguish "invalid" from "incomplete".
 
 /// Why no token was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LexError {
     /// The bytes end before the token does.
     Incomplete,
-    /// The byte at this place cannot stand there.
+    /// The byte at this offset is not allowed there.
     Invalid(usize),
 }
 
-/// A string that was found: where it ends, and whether it must be unescaped to be read.
+/// A string token: its end, and whether it has escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StringToken {
     /// One past the closing quote.
@@ -22,7 +21,7 @@ pub(crate) struct StringToken {
     pub(crate) escaped: bool,
 }
 
-/// Finds the end of the string whose opening quote stands at `start`.
+/// Finds the end of the string whose opening quote is at `start`.
 pub(crate) fn string(bytes: &[u8], start: usize) -> Result<StringToken, LexError> {
     let mut at = start + 1;
     let mut escaped = false;
@@ -40,8 +39,8 @@ pub(crate) fn string(bytes: &[u8], start: usize) -> Result<StringToken, LexError
     }
 }
 
-/// Finds the end of the number that begins at `start`. A number that reaches the end of the bytes
-/// counts as ended: only the caller knows whether more will come.
+/// Finds the end of the number at `start`. A number at the end of the bytes counts as complete: only the caller knows
+/// whether more follows.
 pub(crate) fn number(bytes: &[u8], start: usize) -> Result<usize, LexError> {
     let mut at = start;
     if bytes.get(at) == Some(&b'-') {
@@ -75,7 +74,7 @@ pub(crate) fn scalar(bytes: &[u8], start: usize) -> Result<usize, LexError> {
     }
 }
 
-/// The first place at or after `start` that is not JSON white space.
+/// The first offset from `start` on that is not JSON white space.
 #[inline]
 #[must_use]
 pub fn skip_whitespace(bytes: &[u8], mut start: usize) -> usize {
@@ -85,7 +84,7 @@ pub fn skip_whitespace(bytes: &[u8], mut start: usize) -> usize {
     start
 }
 
-/// One past the value that begins at `start`, in text that was scanned before.
+/// One past the value at `start`, in scanned text.
 pub(crate) fn skip_known_value(bytes: &[u8], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0_usize);
     while let Some(byte) = bytes.get(at) {
@@ -117,7 +116,7 @@ pub(crate) fn find_newline(bytes: &[u8]) -> Option<usize> {
     memchr::memchr(b'\n', bytes)
 }
 
-/// Skips what may stand in a string as it is: anything but a quote, a backslash, a control character.
+/// Skips unescaped characters of a string: anything but a quote, a backslash or a control character.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
@@ -134,7 +133,7 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The escape whose backslash stands at `at`; one past it.
+/// One past the escape whose backslash is at `at`.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, LexError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -185,7 +184,7 @@ const fn repeat(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Eight bytes as a number, the first one lowest.
+/// Eight bytes as a number, little-endian.
 #[inline]
 #[must_use]
 pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
@@ -193,8 +192,7 @@ pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// Marks the zero bytes of a word. Bytes above the first hit may be marked wrongly, which is why
-/// only the first hit is ever used.
+/// Marks the zero bytes of a word. Bytes above the first hit may be marked wrongly, so only the first hit is used.
 #[inline]
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(repeat(1)) & !word & HIGH_BITS

@@ -1,9 +1,8 @@
-//! A piece of JSON that is kept as it was written.
+//! A JSON value kept as written.
 //!
-//! Why not a value: `1.0`, `1e400` and 2^63 do not survive a parser, and a cursor or a record is not
-//! ours to rewrite. This is the text itself, checked once. Why not the library's raw value: that
-//! one can only be made by scanning the text again, and the line was scanned already. It never
-//! prints what it holds: records are private.
+//! Why not a parsed value: `1.0`, `1e400` and 2^63 do not survive a parser, and a cursor or a record must not be
+//! rewritten. This is the text itself, checked once. Why not the library's raw value: it would scan the text again.
+//! It never prints its content: records are private.
 
 use crate::json::scan::{ScanError, Scanner};
 use crate::json::view::View;
@@ -11,17 +10,16 @@ use crate::words::violation::ViolationCode;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The text of one JSON value, without line feeds, as it was written.
+/// The text of one JSON value, without line feeds, as written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson<'a>(Cow<'a, str>);
 
 impl<'a> RawJson<'a> {
-    /// Takes a text over after checking it.
+    /// Checks a text and takes it.
     ///
     /// # Errors
     ///
-    /// When it is not one JSON value, has a line feed (a message is one line), an object with the same
-    /// key twice, or is nested too deeply.
+    /// It is not one JSON value, has a line feed (a message is one line) or a duplicate key, or is nested too deeply.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Result<Self, RawJsonFault> {
         let text = text.into();
         let bytes = text.as_bytes();
@@ -38,7 +36,7 @@ impl<'a> RawJson<'a> {
         Ok(Self(text))
     }
 
-    /// Text that a scan of its line has checked.
+    /// Text that was checked with its line.
     pub(crate) const fn checked(text: &'a str) -> Self {
         Self(Cow::Borrowed(text))
     }
@@ -67,23 +65,23 @@ impl<'a> RawJson<'a> {
         RawJson(Cow::Owned(self.0.into_owned()))
     }
 
-    /// The fields of an object, in order; `None` when it is none. Half a character in a key reads as U+FFFD.
+    /// The fields of an object, in order; `None` for another value. Half a character in a key becomes U+FFFD.
     #[must_use]
     pub fn members(&self) -> Option<Vec<(Cow<'_, str>, RawJson<'_>)>> {
-        let members = View::of(&self.0).members()?;
+        let members = View::whole(&self.0).members()?;
         Some(members.into_iter().map(|(key, view)| (key, view.raw())).collect())
     }
 
-    /// The elements of an array, in order; `None` when it is none.
+    /// The elements of an array, in order; `None` for another value.
     #[must_use]
     pub fn elements(&self) -> Option<Vec<RawJson<'_>>> {
-        Some(View::of(&self.0).elements()?.into_iter().map(View::raw).collect())
+        Some(View::whole(&self.0).elements()?.into_iter().map(View::raw).collect())
     }
 
-    /// What a string says; `None` when it is none, or has half a character.
+    /// The decoded string; `None` for another value or half a character.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        View::of(&self.0).name()
+        View::whole(&self.0).name()
     }
 }
 
@@ -94,20 +92,20 @@ impl Default for RawJson<'_> {
     }
 }
 
-/// The number of bytes, never the bytes.
+/// Shows the number of bytes, never the bytes.
 impl fmt::Debug for RawJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RawJson({} bytes)", self.0.len())
     }
 }
 
-/// Why a text is not taken over.
+/// Why a text is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} at byte {offset}")]
 pub struct RawJsonFault {
-    /// What is wrong.
+    /// The problem.
     pub code: ViolationCode,
-    /// Where.
+    /// Its offset.
     pub offset: usize,
 }
 

@@ -1,19 +1,18 @@
-//! One pass over a complete JSON text: is it well formed, and where are the fields of the outer object?
+//! One pass over a complete JSON text: checks it and finds the fields of the outer object.
 //!
-//! Why one pass of our own: the runtime needs five answers about each line (grammar, depth,
-//! duplicate keys at every depth, where each field lies, where the first fault is). A library
-//! answers them in three passes, recursively, and rewrites numbers on the way. This one holds
-//! positions only; it never looks at what a value means.
+//! Why our own pass: the runtime needs five answers about each line (grammar, depth, duplicate keys at every depth,
+//! position of each field, position of the first fault). A library needs three recursive passes and rewrites numbers.
+//! This one holds positions only and never interprets a value.
 
 use crate::json::key_ledger::{Entry, KeyLedger};
 use crate::json::lex::{self, LexError, StringToken};
 use crate::words::violation::ViolationCode;
 
-/// How deep a message may be nested. `serde_json` refuses a 128th level, and a body is one level
-/// inside its message: so whatever passes here, the next program can read, too.
+/// Maximum nesting of a message. `serde_json` refuses a 128th level, and a body is one level inside its message: so
+/// other programs can read everything that passes here.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Where one field of an object lies in the text of the object.
+/// Position of one field in the text of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSpan {
     /// The key, without its quotes.
@@ -22,16 +21,16 @@ pub(crate) struct FieldSpan {
     pub(crate) value: (usize, usize),
 }
 
-/// Why a text was not scanned to its end.
+/// Why a scan stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanError {
     /// The text ends too early.
     Incomplete,
-    /// The text is wrong at this place.
+    /// The text is invalid at this offset.
     Fault { code: ViolationCode, offset: usize },
 }
 
-/// Lists that are reused from text to text, so that a line allocates nothing.
+/// Lists reused between texts, so that a line allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
     ledger: KeyLedger,
@@ -47,26 +46,26 @@ enum Frame {
 }
 
 impl Scanner {
-    /// Scans a text that must be one object and nothing else.
+    /// Scans a text that must be one object.
     pub(crate) fn object(&mut self, bytes: &[u8]) -> Result<&[FieldSpan], ScanError> {
         let end = self.outer_object(bytes)?;
         let rest = lex::skip_whitespace(bytes, end);
         if rest < bytes.len() { Err(fault_at(bytes, rest)) } else { Ok(&self.fields) }
     }
 
-    /// Scans as far as the text goes and tells the fields that are complete, whatever comes after.
+    /// Scans as far as possible and returns the complete fields.
     pub(crate) fn complete_fields(&mut self, bytes: &[u8]) -> &[FieldSpan] {
-        // How it ends does not matter here: a cut text is what this is for.
+        // The error does not matter: the text is cut.
         let _end = self.outer_object(bytes);
         &self.fields
     }
 
-    /// The fields that the last scan found.
+    /// The fields of the last scan.
     pub(crate) fn fields(&self) -> &[FieldSpan] {
         &self.fields
     }
 
-    /// One past the value that begins at `start`, which may be of any kind.
+    /// One past the value of any kind at `start`.
     pub(crate) fn value(&mut self, bytes: &[u8], start: usize) -> Result<usize, ScanError> {
         self.clear();
         self.nested_value(bytes, start)
@@ -113,7 +112,7 @@ impl Scanner {
         }
     }
 
-    /// A value inside the frames that are open. Not recursive: depth costs a frame, not stack.
+    /// A value inside the open frames. Not recursive: depth costs a frame, not stack.
     fn nested_value(&mut self, bytes: &[u8], start: usize) -> Result<usize, ScanError> {
         let outer = self.frames.len();
         let mut at = start;
@@ -149,7 +148,7 @@ impl Scanner {
         }
     }
 
-    /// After a value: closes what closes here, until the next value or the end of the outermost one.
+    /// After a value: closes frames, until the next value or the end of the outermost one.
     fn climb(&mut self, bytes: &[u8], mut at: usize, outer: usize) -> Result<Next, ScanError> {
         while self.frames.len() > outer {
             at = lex::skip_whitespace(bytes, at);
@@ -169,7 +168,7 @@ impl Scanner {
         Ok(Next::Ended(at))
     }
 
-    /// The key that must begin at `at`; the place of its colon, and the key.
+    /// The key at `at`; returns the offset of its colon, and the key.
     fn key(&mut self, bytes: &[u8], at: usize, mark: usize) -> Result<(usize, StringToken), ScanError> {
         if bytes.get(at) != Some(&b'"') {
             return Err(fault_at(bytes, at));
@@ -208,7 +207,7 @@ enum Next {
     Ended(usize),
 }
 
-/// What is wrong at a place where something else had to stand.
+/// The fault at an unexpected byte.
 pub(crate) fn fault_at(bytes: &[u8], offset: usize) -> ScanError {
     match bytes.get(offset) {
         None => ScanError::Incomplete,

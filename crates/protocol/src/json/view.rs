@@ -1,8 +1,7 @@
-//! A look at one JSON value inside a text that was scanned before.
+//! A view of one JSON value inside a scanned text.
 //!
-//! Why not a tree: messages have few fields that matter, and the large ones are passed on as text.
-//! A view is a slice; what it is asked for is read then, and only that. It trusts the scan and
-//! never reports a fault of grammar itself.
+//! Why not a tree: few fields of a message matter, and the large ones are passed on as text. A view is a slice that
+//! is read on demand. It relies on the scan and never reports a grammar fault.
 
 use crate::json::json_string::{self, LoneSurrogate};
 use crate::json::lex;
@@ -10,7 +9,7 @@ use crate::json::raw_json::RawJson;
 use crate::json::scan::FieldSpan;
 use std::borrow::Cow;
 
-/// One value, and where it stands in the line.
+/// One value, and its position in the line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     text: &'a str,
@@ -21,13 +20,13 @@ pub(crate) struct View<'a> {
 pub(crate) type Member<'a> = (Cow<'a, str>, View<'a>);
 
 impl<'a> View<'a> {
-    /// The value that stands at `span` of a line.
+    /// The value at `span` of a line.
     pub(crate) fn new(line: &'a str, (start, end): (usize, usize)) -> Self {
         Self { text: &line[start..end], offset: start }
     }
 
     /// A text that is one value.
-    pub(crate) fn of(text: &'a str) -> Self {
+    pub(crate) fn whole(text: &'a str) -> Self {
         Self { text: text.trim(), offset: text.len() - text.trim_start().len() }
     }
 
@@ -72,12 +71,12 @@ impl<'a> View<'a> {
         if self.text.starts_with(|c: char| c.is_ascii_digit()) { self.text.parse().ok() } else { None }
     }
 
-    /// A string that names something: `None` when it is no string or has a lone surrogate.
+    /// A string that is a name; `None` for another value or a lone surrogate.
     pub(crate) fn name(self) -> Option<Cow<'a, str>> {
         json_string::decode(self.inside()?, LoneSurrogate::Refuse)
     }
 
-    /// A string for people: halves of characters are replaced.
+    /// A string for people: half characters are replaced.
     pub(crate) fn sentence(self) -> Option<Cow<'a, str>> {
         json_string::decode(self.inside()?, LoneSurrogate::Replace)
     }
@@ -133,13 +132,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// The fields that a scan found, as members.
+/// The scanned fields as members.
 pub(crate) fn members_of_line<'a>(line: &'a str, fields: &[FieldSpan]) -> Vec<Member<'a>> {
     fields.iter().map(|field| (field.name(line), View::new(line, field.value))).collect()
 }
 
 impl FieldSpan {
-    /// The key as text. A lone surrogate is replaced: no field that we know has one.
+    /// The key as text. A lone surrogate is replaced: no known field has one.
     pub(crate) fn name<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let inside = &line[self.key.0..self.key.1];
         if !self.key_escaped {
@@ -156,28 +155,28 @@ mod tests {
     #[test]
     fn members_and_elements_are_found_with_their_place() {
         let text = r#"{ "a" : [ 1 , "x,]" , {"b":[]} ] , "c":{} }"#;
-        let members = View::of(text).members().unwrap();
+        let members = View::whole(text).members().unwrap();
         let (name, array) = &members[0];
         assert_eq!((name.as_ref(), array.offset()), ("a", 8));
         let elements = array.elements().unwrap();
         assert_eq!(elements.iter().map(|view| view.text()).collect::<Vec<_>>(), ["1", "\"x,]\"", "{\"b\":[]}"]);
         assert_eq!(&text[elements[1].offset()..][..5], "\"x,]\"");
         assert_eq!(members[1].1.text(), "{}");
-        assert!(View::of("[]").elements().unwrap().is_empty());
-        assert!(View::of("{ }").members().unwrap().is_empty());
+        assert!(View::whole("[]").elements().unwrap().is_empty());
+        assert!(View::whole("{ }").members().unwrap().is_empty());
     }
 
     #[test]
     fn counts_are_whole_numbers() {
-        assert_eq!(View::of("18446744073709551615").count(), Some(u64::MAX));
+        assert_eq!(View::whole("18446744073709551615").count(), Some(u64::MAX));
         for text in ["-1", "1.0", "1e3", "\"1\"", "18446744073709551616", "null"] {
-            assert_eq!(View::of(text).count(), None, "{text}");
+            assert_eq!(View::whole(text).count(), None, "{text}");
         }
     }
 
     #[test]
     fn a_name_refuses_what_a_sentence_replaces() {
-        let half = View::of(r#""x\ud83d""#);
+        let half = View::whole(r#""x\ud83d""#);
         assert_eq!(half.name(), None);
         assert_eq!(half.sentence().as_deref(), Some("x\u{fffd}"));
     }

@@ -1,23 +1,23 @@
-//! What a connector needs from its runtime: a network, files, a browser, somebody to ask.
+//! Bindings that a connector needs from its runtime: a network, files, a browser, somebody to ask.
 //!
-//! Two vocabularies are in use for the same things, and both are read. Names that nobody knows are
-//! kept: if such a binding is required, the run is refused before it starts, with its name.
+//! Two vocabularies exist for the same things, and both are read. Unknown names are kept: if such a binding is
+//! required, the run is refused before it starts, with its name.
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 
-/// One binding that the manifest declares.
+/// One declared binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The name, as the connector looks for it in START.
+    /// The name, as in START.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     pub kind: BindingKind,
     /// Whether the connector cannot run without it.
     pub required: bool,
 }
 
-/// What a binding means.
+/// Meaning of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindingKind {
     /// It may use the network.
@@ -32,14 +32,14 @@ pub enum BindingKind {
     Interactive,
     /// It listens on a local port.
     LoopbackListen,
-    /// A name with a namespace: somebody's own.
+    /// A namespaced name.
     Namespaced,
     /// Not known.
     Unknown,
 }
 
 impl BindingKind {
-    /// What a name means, in either vocabulary.
+    /// The meaning of a name in either vocabulary.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         match name {
@@ -55,7 +55,7 @@ impl BindingKind {
     }
 }
 
-/// Names that mean something to this runtime, for the warning about others.
+/// Known names, for the warning about others.
 const KNOWN: &str = "network, filesystem, browser, browser_automation, browser_profile, interactive, loopback_listen, or a namespaced name";
 
 pub(super) fn read(requirements: Option<&Node<'_>>, faults: &mut Faults) -> Vec<Binding> {

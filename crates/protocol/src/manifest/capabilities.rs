@@ -1,14 +1,14 @@
-//! What a connector needs to sign in, and which questions it may ask.
+//! Credentials of a connector, and the questions that it may ask.
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 
-/// The environment variables that a connector signs in with.
+/// Environment variables with a connector's credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auth {
-    /// What it needs: groups, of each of which one is enough. The first name of each is the one to ask for.
+    /// Required: groups of alternatives, of which one is enough. Ask for the first name of each.
     pub required: Vec<Vec<String>>,
-    /// What it can do without, and what is a secret all the same.
+    /// Optional, but still secret.
     pub optional: Vec<String>,
 }
 
@@ -17,13 +17,13 @@ impl Auth {
         let node = capabilities?.child("auth")?;
         let kind = node.required_text("kind", faults)?;
         if kind != "env" {
-            // Others exist, and what they need is not ours to give.
+            // Other kinds exist, which we cannot provide.
             faults.warning_at(ManifestFaultCode::NotAllowed, node.path(), &kind, "env");
             return None;
         }
         let groups = node.child("required").and_then(|list| list.elements(faults)).unwrap_or_default();
         let required = groups.iter().filter_map(|group| read_group(group, faults)).collect();
-        // Manifests of others may mean something else by this word: what is no name is left out.
+        // Other manifests may use this key differently: invalid names are dropped.
         let mut other = Faults::default();
         let names = node.child("optional").and_then(|list| list.elements(&mut other)).unwrap_or_default();
         let optional = names.iter().filter_map(|name| super::command::read_variable(name, &mut other)).collect();
@@ -36,7 +36,7 @@ impl Auth {
     }
 }
 
-/// One name, or several of which one is enough.
+/// One name, or several alternatives.
 fn read_group(node: &Node<'_>, faults: &mut Faults) -> Option<Vec<String>> {
     let names = if node.view().is_string() { vec![node.clone()] } else { node.elements(faults)? };
     if names.is_empty() {

@@ -1,29 +1,28 @@
-//! Which streams' checkpoints depend on each other, and that they do not do so in a ring.
+//! Dependencies between the checkpoints of streams, and a check for cycles.
 //!
-//! Why a search over the whole graph: a check of direct pairs lets a ring of three pass, and a ring
-//! means that none of its checkpoints is ever committed, which looks like a connector that never
-//! gets anywhere.
+//! Why a search over the whole graph: a check of direct pairs misses a cycle of three, and no checkpoint in a cycle
+//! would ever be committed, which looks like a connector without progress.
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 use super::stream::StreamManifest;
 use std::collections::BTreeMap;
 
-/// On whose checkpoint a stream depends.
+/// The checkpoint that a stream depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// On its own.
+    /// Its own.
     #[default]
     Own,
-    /// It rides on the checkpoint of this stream.
+    /// The checkpoint of this stream.
     StateStream(String),
-    /// The checkpoints of these streams wait for its account.
+    /// The checkpoints of these streams wait for its coverage report.
     ParentStreams(Vec<String>),
 }
 
-/// What a stream with `state_stream` must say about its coverage.
+/// Required coverage of a stream with `state_stream`.
 const CHECKPOINT_WINDOW: &str = "checkpoint_window";
-/// What a stream with `parent_streams` must say about its coverage.
+/// Required coverage of a stream with `parent_streams`.
 const PARENT_DETAIL_ACCOUNTING: &str = "parent_detail_accounting";
 
 impl Checkpoint {
@@ -87,7 +86,7 @@ fn read_parents(node: &Node<'_>, faults: &mut Faults) -> Checkpoint {
     Checkpoint::ParentStreams(parents)
 }
 
-/// Checks that all parents exist, that no stream is its own parent, and that there is no ring.
+/// Checks that all parents exist, that no stream is its own parent, and that there is no cycle.
 pub(super) fn check_graph(streams: &[StreamManifest], nodes: &[Node<'_>], faults: &mut Faults) {
     let index = streams.iter().enumerate().map(|(at, stream)| (stream.name.as_str(), at)).collect::<BTreeMap<_, _>>();
     let mut graph = vec![Vec::new(); streams.len()];
@@ -121,7 +120,7 @@ const fn field_of(checkpoint: &Checkpoint) -> &'static str {
     }
 }
 
-/// A ring in the graph, if there is one: a search in depth, with its own stack.
+/// A cycle in the graph, if any: depth-first search with its own stack.
 fn find_ring(graph: &[Vec<usize>]) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -134,7 +133,7 @@ fn find_ring(graph: &[Vec<usize>]) -> Option<Vec<usize>> {
         if marks[root] != Mark::New {
             continue;
         }
-        // The path from the root, each stream with how many of its parents were followed.
+        // The path from the root, each stream with the number of parents followed.
         let mut path = vec![(root, 0)];
         marks[root] = Mark::OnPath;
         while let Some((at, followed)) = path.last_mut() {

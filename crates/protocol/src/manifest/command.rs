@@ -1,16 +1,15 @@
-//! How a connector is started, and which environment it may see.
+//! Start command of a connector, and its environment variables.
 //!
-//! A manifest is a stranger's file. It may name a program and variables, but not one that is found
-//! relative to wherever we happen to stand, and not a variable by which a loader or an interpreter
-//! would run other code first.
+//! A manifest is untrusted. It may name a program and variables, but no program relative to the current folder, and
+//! no variable that makes a loader or an interpreter run other code.
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 
-/// How many variables, and how many arguments, a manifest may name.
+/// Maximum number of variables, and of arguments.
 const LIST_MAX: usize = 256;
 
-/// Variables by which other code than the connector's would run. A trailing `*` stands for anything.
+/// Variables that could run other code. A trailing `*` matches anything.
 const DANGEROUS: [&str; 17] = [
     "LD_*",
     "DYLD_*",
@@ -52,18 +51,18 @@ pub(super) fn read(root: &Node<'_>, faults: &mut Faults) -> Option<Vec<String>> 
     Some(command)
 }
 
-/// What a variable is for, for whoever is asked to fill it in.
+/// Text about a variable, for a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableText {
     /// The variable.
     pub name: String,
-    /// What stands before its field.
+    /// Label of its field.
     pub label: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
 }
 
-/// The variables, and what is said about those that are written as objects.
+/// The variables, and the texts of those written as objects.
 pub(super) fn read_environment(
     requirements: Option<&Node<'_>>,
     faults: &mut Faults,
@@ -83,7 +82,7 @@ pub(super) fn read_environment(
             continue;
         };
         let Some(name) = read_variable(&named, faults) else { continue };
-        // Texts for people: one that cannot be read is no reason to refuse a connector that worked without it.
+        // An invalid text is no reason to refuse a connector.
         let mut unread = Faults::default();
         let mut text = |key: &str| element.optional_text(key, &mut unread);
         let (label, description) = (text("label"), text("description"));
@@ -95,7 +94,7 @@ pub(super) fn read_environment(
     (names, texts)
 }
 
-/// The name of an environment variable that may be passed on.
+/// A valid name of an environment variable.
 pub(super) fn read_variable(node: &Node<'_>, faults: &mut Faults) -> Option<String> {
     let name = node.as_text(faults)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -1,18 +1,18 @@
-//! What is wrong with a manifest: where, what stands there, and what is allowed.
+//! Faults of a manifest: path, value, and allowed values.
 //!
-//! All faults are collected, up to a bound: an author who is told one at a time gives up.
+//! All faults are collected, up to a maximum, so that an author can fix them together.
 
 use super::node::Node;
 use crate::words::vocabulary::vocabulary;
 use std::fmt;
 
-/// How many faults are told. Whoever has more should begin with these.
+/// Maximum number of reported faults.
 const FAULTS_MAX: usize = 100;
-/// How much of a value is repeated.
+/// Characters of a value that are shown.
 const VALUE_CHARS_MAX: usize = 80;
 
 vocabulary! {
-    /// The kinds of faults.
+    /// Kinds of faults.
     pub enum ManifestFaultCode {
         /// Larger than allowed.
         TooLarge = "manifest_too_large",
@@ -29,7 +29,7 @@ vocabulary! {
             "The manifest has an object with the same key twice.",
             "Programs disagree about which of the two counts.",
             "Remove one of them.";
-        /// Something is not there.
+        /// A required value is missing.
         Missing = "manifest_missing",
             "The manifest lacks something that must be there.",
             "Without it the connector cannot be run accountably.",
@@ -49,7 +49,7 @@ vocabulary! {
             "A number in the manifest is out of its range.",
             "It would make the runtime act in a way that makes no sense.",
             "Use a number within the range.";
-        /// Something twice that may be there once.
+        /// A value occurs twice that must be unique.
         Duplicate = "manifest_duplicate",
             "Something is in the manifest twice that may be there once.",
             "Nobody could tell which of the two is meant.",
@@ -64,22 +64,22 @@ vocabulary! {
             "A stream in the manifest depends on itself.",
             "Its checkpoint could never be committed.",
             "Name the stream whose list it is read from, or remove the dependency.";
-        /// Streams that depend on each other in a ring.
+        /// Streams depend on each other in a cycle.
         Cycle = "manifest_cycle",
             "Streams in the manifest depend on each other in a ring.",
             "None of their checkpoints could ever be committed.",
             "Remove one of the dependencies in the ring.";
-        /// Two things that exclude each other.
+        /// Two values exclude each other.
         Conflict = "manifest_conflict",
             "Two things in the manifest exclude each other.",
             "The runtime cannot do both.",
             "Keep the one that is meant.";
-        /// More than allowed.
+        /// More entries than allowed.
         TooMany = "manifest_too_many",
             "The manifest has more of something than is allowed.",
             "Every list has a bound, so that a bad manifest costs little.",
             "Reduce it to the allowed number.";
-        /// Would let the connector take over more than itself.
+        /// Would let the connector control more than itself.
         Dangerous = "manifest_dangerous",
             "The manifest asks for something that would be dangerous to give.",
             "It could be used to run other code than the connector's.",
@@ -90,13 +90,13 @@ vocabulary! {
 /// One fault, or one warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestFault {
-    /// What kind.
+    /// Kind.
     pub code: ManifestFaultCode,
-    /// Where, for instance `streams[2].coverage_policy`; `$` is the whole.
+    /// Path, for instance `streams[2].coverage_policy`; `$` is the whole.
     pub path: String,
-    /// What stands there, shortened; empty when nothing does.
+    /// The value, shortened; empty when absent.
     pub value: String,
-    /// What is allowed there.
+    /// The allowed values.
     pub allowed: String,
 }
 
@@ -110,10 +110,10 @@ impl fmt::Display for ManifestFault {
     }
 }
 
-/// A manifest that breaks rules.
+/// An invalid manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ManifestRejected {
-    /// Every fault, at least one.
+    /// All faults, at least one.
     pub faults: Vec<ManifestFault>,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// A fault of a node, or of one that is missing below its parent.
+    /// A fault of a node, or of a missing child of `parent`.
     pub(super) fn error(&mut self, code: ManifestFaultCode, node: Option<&Node<'_>>, parent: &Node<'_>, allowed: &str) {
         let node = node.unwrap_or(parent);
         self.error_at(code, node.path(), node.text(), allowed);
@@ -162,7 +162,7 @@ fn fault(code: ManifestFaultCode, path: &str, value: &str, allowed: &str) -> Man
     ManifestFault { code, path: printable(path), value: printable(value), allowed: allowed.to_owned() }
 }
 
-/// A value from a stranger's file, safe to print and short.
+/// An untrusted value, shortened and safe to print.
 fn printable(value: &str) -> String {
     let safe = |c: char| if c.is_control() || is_reordering(c) { char::REPLACEMENT_CHARACTER } else { c };
     let mut text = value.chars().take(VALUE_CHARS_MAX).map(safe).collect::<String>();
@@ -172,7 +172,7 @@ fn printable(value: &str) -> String {
     text
 }
 
-/// Characters that change the order in which a terminal shows others.
+/// Characters that change the text direction in a terminal.
 const fn is_reordering(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! A value of the manifest together with its path, so that every fault can say where it is.
+//! A value of the manifest with its path, for faults.
 
 use super::MANIFEST_BYTES_MAX;
 use super::fault::{Faults, ManifestFaultCode};
@@ -13,7 +13,7 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The whole manifest: checked to be one JSON object of a bounded size, without duplicate keys.
+    /// The whole manifest: one JSON object of limited size, without duplicate keys.
     pub(super) fn root(bytes: &'a [u8], faults: &mut Faults) -> Option<Self> {
         let read = || {
             if bytes.len() > MANIFEST_BYTES_MAX {
@@ -30,7 +30,7 @@ impl<'a> Node<'a> {
                 }
                 ScanError::Incomplete => (ManifestFaultCode::NotJson, bytes.len(), "one complete JSON object"),
             })?;
-            Ok(Self { path: String::new(), view: View::of(text) })
+            Ok(Self { path: String::new(), view: View::whole(text) })
         };
         let rejected = |(code, at, allowed)| faults.error_at(code, "$", &format!("wrong at byte {at}"), allowed);
         read().map_err(rejected).ok()
@@ -48,7 +48,7 @@ impl<'a> Node<'a> {
         self.view
     }
 
-    /// The field of this name, unless it is absent or `null`.
+    /// The field of this name; `None` if absent or `null`.
     pub(super) fn child(&self, name: &str) -> Option<Self> {
         let members = self.view.members()?;
         let (_, view) = members.into_iter().find(|(key, view)| key == name && !view.is_null())?;
@@ -85,7 +85,7 @@ impl<'a> Node<'a> {
         Some(views.into_iter().enumerate().map(element).collect())
     }
 
-    /// This value as a text that is not empty.
+    /// This value as a nonempty text.
     pub(super) fn as_text(&self, faults: &mut Faults) -> Option<String> {
         match self.view.name() {
             Some(text) if !text.trim().is_empty() => Some(text.into_owned()),
@@ -104,7 +104,7 @@ impl<'a> Node<'a> {
         self.child(name)?.as_text(faults)
     }
 
-    /// The texts of a list; empty when it is absent.
+    /// The texts of a list; empty when absent.
     pub(super) fn texts(&self, name: &str, faults: &mut Faults) -> Vec<String> {
         let elements = self.child(name).and_then(|list| list.elements(faults)).unwrap_or_default();
         elements.iter().filter_map(|element| element.as_text(faults)).collect()
@@ -123,7 +123,7 @@ impl<'a> Node<'a> {
         flag
     }
 
-    /// A word of a closed vocabulary.
+    /// A word of a fixed vocabulary.
     pub(super) fn word<T: Copy>(
         &self,
         name: &str,

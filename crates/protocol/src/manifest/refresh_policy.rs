@@ -1,50 +1,49 @@
-//! When a connector should run: hints by its author, for the scheduler and the owner.
+//! Refresh policy: an author's recommendations for the scheduler and the owner.
 //!
-//! They are hints of this project's manifests, not part of the protocol: no message carries them,
-//! and a connector without them runs when it is asked to. An author who gives any must give a mode
-//! and a reason that the owner can read.
+//! They are hints of this project's manifests, not part of the protocol: no message carries them, and a connector
+//! without them runs on request. An author who gives any must give a mode and a reason for the owner.
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 use crate::words::vocabulary::wire_words;
 
-/// A recommendation about when to run.
+/// A recommendation for the schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshPolicy {
-    /// Whether to run without being asked.
+    /// Whether to run automatically.
     pub recommended_mode: RecommendedMode,
-    /// Why, for the owner.
+    /// The reason, for the owner.
     pub rationale: String,
-    /// How often.
+    /// Recommended interval.
     pub recommended_interval_seconds: Option<u64>,
-    /// Never more often than this.
+    /// Shortest interval.
     pub minimum_interval_seconds: Option<u64>,
-    /// After this time the data counts as old.
+    /// After this time the data counts as stale.
     pub maximum_staleness_seconds: Option<u64>,
-    /// How long a sign-in lasts.
+    /// Lifetime of a session after a sign-in.
     pub session_lifetime_seconds: Option<u64>,
-    /// What the owner may have to do.
+    /// Interaction that the owner must expect.
     pub interaction_posture: Option<InteractionPosture>,
-    /// How soon the provider limits.
+    /// How easily the provider rate-limits.
     pub rate_limit_sensitivity: Option<Sensitivity>,
-    /// How soon the provider takes us for a robot.
+    /// How easily the provider detects bots.
     pub bot_detection_sensitivity: Option<Sensitivity>,
-    /// Whether it may run while nobody is there.
+    /// Whether it may run unattended.
     pub background_safe: Option<bool>,
-    /// Whether it may run by itself once the owner has signed in.
+    /// Whether it may run automatically once the owner has signed in.
     pub assisted_after_owner_auth: Option<bool>,
-    /// How many cooldowns in a row before the owner is asked.
+    /// Consecutive cooldowns before the owner is asked.
     pub max_cooldown_cycles: Option<u64>,
-    /// How often a gap is tried.
+    /// Maximum of attempts to recover a gap.
     pub max_recovery_attempts: Option<u64>,
 }
 
 wire_words! {
-    /// Whether to run without being asked.
+    /// Whether to run automatically.
     pub enum RecommendedMode {
-        /// By itself.
+        /// Automatically.
         Automatic = "automatic";
-        /// When asked.
+        /// On request.
         Manual = "manual";
         /// Not at present.
         Paused = "paused";
@@ -52,7 +51,7 @@ wire_words! {
 }
 
 wire_words! {
-    /// What the owner may have to do for a run.
+    /// Interaction that the owner must expect for a run.
     pub enum InteractionPosture {
         /// Nothing.
         None = "none";
@@ -68,18 +67,18 @@ wire_words! {
 wire_words! {
     /// How sensitive a provider is.
     pub enum Sensitivity {
-        /// Not very.
+        /// Low.
         Low = "low";
-        /// Somewhat.
+        /// Medium.
         Medium = "medium";
-        /// Very.
+        /// High.
         High = "high";
     }
 }
 
-/// The longest time that makes sense here: ten years.
+/// Maximum duration: ten years.
 const SECONDS_MAX: u64 = 10 * 365 * 86_400;
-/// From the contract: more cooldowns in a row than this are no plan.
+/// From the contract: maximum of consecutive cooldowns.
 const COOLDOWN_CYCLES_MAX: u64 = 24;
 /// From the contract.
 const RECOVERY_ATTEMPTS_MAX: u64 = 20;

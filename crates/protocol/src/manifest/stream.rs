@@ -1,4 +1,4 @@
-//! One stream of a manifest: what it holds, and how it is accounted for.
+//! One stream of a manifest: its records, and its coverage.
 
 use super::ManifestOrigin;
 use super::checkpoint::Checkpoint;
@@ -7,7 +7,7 @@ use super::node::Node;
 use crate::json::raw_json::RawJson;
 use crate::words::vocabulary::wire_words;
 
-/// What a connector collects under one name.
+/// A stream of a connector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamManifest {
     /// The name.
@@ -16,27 +16,27 @@ pub struct StreamManifest {
     pub required: bool,
     /// Whether records change.
     pub semantics: Semantics,
-    /// A JSON Schema of a record, as it was written.
+    /// A JSON Schema of a record, as written.
     pub schema: Option<RawJson<'static>>,
     /// The fields that identify a record.
     pub primary_key: Vec<String>,
     /// The field that orders records for the cursor.
     pub cursor_field: Option<String>,
-    /// The field by whose time the owner may limit the grant.
+    /// The time field by which the owner may limit the grant.
     pub consent_time_field: Option<String>,
-    /// Whether a run can continue from a cursor.
+    /// Whether a run can resume from a cursor.
     pub incremental: bool,
-    /// By what the owner may limit the grant.
+    /// Ways in which the owner may limit the grant.
     pub selection: Selection,
-    /// How much of it is meant to be collected.
+    /// The part of it that is collected.
     pub coverage_policy: CoveragePolicy,
-    /// How completeness is shown, in the author's vocabulary.
+    /// The method that shows completeness, in the author's vocabulary.
     pub coverage_strategy: Option<String>,
-    /// On which other streams' checkpoints it depends.
+    /// The checkpoint that it depends on.
     pub checkpoint: Checkpoint,
 }
 
-/// By what the owner may limit the grant.
+/// Ways in which the owner may limit the grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// By fields.
@@ -56,17 +56,17 @@ wire_words! {
 }
 
 wire_words! {
-    /// How much of a stream is meant to be collected.
+    /// The part of a stream that is collected.
     pub enum CoveragePolicy {
         /// All of it. The default.
         Collect = "collect";
         /// All of it, later.
         Deferred = "deferred";
-        /// What there is, not what is in it.
+        /// Only a list of its records, not their content.
         InventoryOnly = "inventory_only";
-        /// Nothing: the provider does not give it to this account.
+        /// Nothing: the provider does not offer it to this account.
         Unavailable = "unavailable";
-        /// Nothing: the connector cannot do it.
+        /// Nothing: the connector does not support it.
         Unsupported = "unsupported";
     }
 }
@@ -79,12 +79,12 @@ impl CoveragePolicy {
     }
 }
 
-/// How long a stream's name may be.
+/// Maximum length of a stream name.
 const NAME_BYTES_MAX: usize = 200;
 
 impl StreamManifest {
-    /// Whether the manifest contradicts itself: it requires what it says cannot be had. Such a stream
-    /// degrades health.
+    /// Whether the manifest contradicts itself: it requires a stream that it does not collect. Such a stream degrades
+    /// health.
     #[must_use]
     pub const fn requires_what_it_cannot_collect(&self) -> bool {
         self.required && self.coverage_policy.collects_nothing()
@@ -144,7 +144,7 @@ fn read_name(node: &Node<'_>, faults: &mut Faults) -> Option<String> {
     None
 }
 
-/// Two words, and one more that some manifests use for the first.
+/// Two words, and an alias of the first.
 fn read_semantics(node: &Node<'_>, faults: &mut Faults) -> Option<Semantics> {
     let child = node.required("semantics", faults)?;
     if child.view().name().as_deref() == Some("append") {

@@ -1,30 +1,30 @@
-//! DETAIL_COVERAGE: what became of every record that a detail pass looked at.
+//! DETAIL_COVERAGE: the outcome of every record in a detail pass.
 //!
-//! Why it is not one message like the others: it names every key of a run, a million of them. It is
-//! read in blocks ([`KeyBlock`]) and ends with a [`CoverageReport`], so a reader holds one block.
+//! Why it differs from other messages: it names up to a million keys. It is read in blocks ([`KeyBlock`]) and ends
+//! with a [`CoverageReport`], so a reader holds one block.
 
 use crate::words::vocabulary::wire_words;
 
 wire_words! {
     /// The lists of a coverage report.
     pub enum CoverageField {
-        /// Every record that was looked at.
+        /// Every record of the pass.
         RequiredKeys = "required_keys";
-        /// Those that were read and sent.
+        /// Records that were read and sent.
         HydratedKeys = "hydrated_keys";
-        /// Those that became a gap.
+        /// Records that became a gap.
         GapKeys = "gap_keys";
-        /// Those that were skipped on purpose.
+        /// Records that were skipped on purpose.
         OptionalSkipKeys = "optional_skip_keys";
     }
 }
 
 impl CoverageField {
-    /// The three lists that say what became of a record.
+    /// The three lists of outcomes.
     pub const OUTCOMES: [Self; 3] = [Self::HydratedKeys, Self::GapKeys, Self::OptionalSkipKeys];
 }
 
-/// Some keys, one after the other in one text: a key costs its bytes and four more.
+/// Keys concatenated in one text: a key costs its bytes and four more.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyBlock {
     text: String,
@@ -35,7 +35,7 @@ impl KeyBlock {
     /// Adds a key.
     pub fn push(&mut self, key: &str) {
         self.text.push_str(key);
-        // A report is at most 256 MiB long, so its text never reaches four.
+        // A report has at most 256 MiB, so the offset fits.
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
     }
 
@@ -44,7 +44,7 @@ impl KeyBlock {
         (0..self.ends.len()).map(|index| self.key(index))
     }
 
-    /// All keys as one text with nothing between them: to look for something in all of them at once.
+    /// All keys as one text without separators, for a search in all of them at once.
     #[must_use]
     pub fn joined(&self) -> &str {
         &self.text
@@ -62,7 +62,7 @@ impl KeyBlock {
         self.ends.is_empty()
     }
 
-    /// How many bytes the keys have together.
+    /// Total bytes of the keys.
     #[must_use]
     pub const fn text_len(&self) -> usize {
         self.text.len()
@@ -79,7 +79,7 @@ impl KeyBlock {
     }
 }
 
-/// How many keys, never which.
+/// Shows the number of keys, never the keys.
 impl std::fmt::Debug for KeyBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "KeyBlock({} keys)", self.len())
@@ -96,18 +96,18 @@ impl<'a> FromIterator<&'a str> for KeyBlock {
     }
 }
 
-/// The end of a coverage report: everything but the keys.
+/// The end of a coverage report: everything except the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoverageReport {
     /// The detail stream.
     pub stream: String,
     /// The stream whose cursor depends on this report.
     pub state_stream: String,
-    /// How many records were looked at, where the connector counts more than keys.
+    /// Number of records in the pass, if the connector counts more than keys.
     pub considered: Option<u64>,
-    /// How many of those are accounted for.
+    /// Number of those accounted for.
     pub covered: Option<u64>,
-    /// How many keys each list had, in the order of [`CoverageField::ALL`].
+    /// Number of keys per list, in the order of [`CoverageField::ALL`].
     pub key_counts: [u64; 4],
 }
 

@@ -1,4 +1,4 @@
-//! DONE: the last message of a run, and what went wrong if something did.
+//! DONE: the last message of a run, with its error.
 
 use crate::messages::fields::{Fault, Fields};
 use crate::messages::hints::RecoveryHint;
@@ -7,19 +7,19 @@ use crate::words::reasons::{PressureReason, pressure_in_terminal_error};
 use crate::words::violation::ViolationCode;
 use crate::words::vocabulary::wire_words;
 
-/// The end of a run as its connector sees it.
+/// The end of a run, as its connector sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// How it ended.
+    /// Result.
     pub status: DoneStatus,
-    /// How many records were sent.
+    /// Number of records sent.
     pub records_emitted: u64,
-    /// What went wrong. Never there on success.
+    /// The error. Absent on success.
     pub error: Option<DoneError>,
 }
 
 wire_words! {
-    /// How a connector ended.
+    /// Result of a connector.
     pub enum DoneStatus {
         /// As planned.
         Succeeded = "succeeded";
@@ -30,7 +30,7 @@ wire_words! {
     }
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoneError {
     /// A sentence, or the connector's own name for the error.
@@ -39,11 +39,11 @@ pub struct DoneError {
     pub retryable: bool,
     /// A code for programs.
     pub code: Option<String>,
-    /// What may help.
+    /// Recommended action.
     pub recovery_hint: Option<RecoveryHint>,
 }
 
-/// The code that certifies a failure as one of single streams.
+/// The code of a failure of single streams.
 pub const STREAM_COLLECTION_FAILED: &str = "stream_collection_failed";
 
 wire_fields!(Done { status: Required, records_emitted: Required, error: Optional });
@@ -71,14 +71,14 @@ fn read_code(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String
 }
 
 impl DoneError {
-    /// The pressure that this error tells of, if it does.
+    /// The pressure that this error reports, if any.
     #[must_use]
     pub fn pressure(&self) -> Option<PressureReason> {
         self.code.as_deref().and_then(pressure_in_terminal_error).or_else(|| pressure_in_terminal_error(&self.message))
     }
 }
 
-/// How long a code may be, by the contract.
+/// Maximum length of a code, by the contract.
 const CODE_BYTES_MAX: usize = 64;
 
 pub(crate) fn is_code(code: &str) -> bool {

@@ -1,10 +1,10 @@
-//! The fields of an object by name, and what can be wrong with one. How each type is read is in `wire.rs`.
+//! Fields of an object by name, and their faults. `wire.rs` reads each type.
 
 use crate::json::view::{Member, View};
 use crate::words::violation::ViolationCode;
 use std::borrow::Cow;
 
-/// What is wrong with a field, before it is known in which line and stream.
+/// A fault of a field, before its line and stream are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) code: ViolationCode,
@@ -29,17 +29,17 @@ pub(crate) struct Fields<'a, 'm> {
 }
 
 impl<'a, 'm> Fields<'a, 'm> {
-    /// The fields of an object that was taken apart.
+    /// The fields of a parsed object.
     pub(crate) const fn nested(members: &'m [Member<'a>]) -> Self {
         Self { members }
     }
 
-    /// The field, unless it is absent or `null`.
+    /// The field; `None` if absent or `null`.
     pub(crate) fn optional(self, name: &'static str) -> Option<View<'a>> {
         self.any(name).filter(|view| !view.is_null())
     }
 
-    /// The field, `null` included.
+    /// The field, also `null`.
     pub(crate) fn any(self, name: &'static str) -> Option<View<'a>> {
         self.members.iter().find(|(key, _)| key == name).map(|&(_, view)| view)
     }
@@ -48,7 +48,7 @@ impl<'a, 'm> Fields<'a, 'm> {
         self.optional(name).ok_or_else(|| Fault::missing(name))
     }
 
-    /// A field that has one value only. With `=` it must be there.
+    /// A field with a single allowed value. With `=` it is required.
     pub(crate) fn constant(self, name: &'static str, text: &str, must: &str) -> Result<(), Fault> {
         match self.optional(name) {
             Some(view) if view.text() != text => Err(Fault::malformed(name, view)),
@@ -58,10 +58,10 @@ impl<'a, 'm> Fields<'a, 'm> {
     }
 }
 
-/// Fields whose text is a stored name. SQLite and C programs end a text at U+0000, so two names would look like one.
+/// Fields with stored names. SQLite and C programs end a text at U+0000, so two names would look equal.
 const STORED_NAMES: [&str; 5] = ["stream", "key", "record_key", "parent_stream", "state_stream"];
 
-/// A string that names something: not empty, no half characters, and without U+0000 where it is a stored name.
+/// A name: not empty, no half characters, and without U+0000 where it is stored.
 pub(crate) fn read_name<'a>(field: &'static str, view: View<'a>) -> Result<Cow<'a, str>, Fault> {
     match view.name() {
         Some(name) if name.contains('\0') && STORED_NAMES.contains(&field) => Err(Fault::malformed(field, view)),
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn null_counts_as_absent_and_a_wrong_type_does_not() {
-        let members = View::of(r#"{"a":null,"b":1,"c":"","d":"\ud800"}"#).members().unwrap();
+        let members = View::whole(r#"{"a":null,"b":1,"c":"","d":"\ud800"}"#).members().unwrap();
         let fields = Fields::nested(&members);
         let read = |name| Optional::read(fields, name);
         assert_eq!(read("a"), Ok(None::<String>));

@@ -1,7 +1,7 @@
-//! The messages about gaps: one is found, tried, recovered, asked for.
+//! Messages about gaps: found, attempted, recovered, requested.
 //!
-//! A gap is the promise that something is missing and known to be. Locators and list cursors come
-//! back to the connector byte for byte, because a backlog's watermark lives in them.
+//! A gap is a record that is known to be missing. Locators and list cursors return to the connector byte for byte,
+//! because a backlog's watermark is in them.
 
 use crate::json::raw_json::RawJson;
 use crate::json::view::View;
@@ -14,12 +14,12 @@ use crate::words::reasons::{AbsenceReason, ErrorClass, GapReason};
 use crate::words::violation::ViolationCode;
 use crate::words::vocabulary::Wording;
 
-/// What identifies the missing record: connectors write a string or a number.
+/// Key of the missing record: connectors write a string or a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GapKey {
     /// A string.
     Text(String),
-    /// A number, as it was written.
+    /// A number, as written.
     Number(String),
 }
 
@@ -50,19 +50,19 @@ impl Value for GapKey {
     }
 }
 
-/// What went wrong last, where something did.
+/// The last error, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastError {
     /// The class of the error, in the connector's own vocabulary or ours ([`ErrorClass`]).
     pub class: String,
-    /// The status of the answer, where there was one.
+    /// The status of the answer, if any.
     pub http_status: Option<u16>,
-    /// All that the connector wrote about it. Sanitised before it is shown.
+    /// The connector's full text. Sanitized before it is shown.
     pub raw: RawJson<'static>,
 }
 
 impl LastError {
-    /// An error of this class and nothing more.
+    /// An error with this class only.
     #[must_use]
     pub fn of_class(class: ErrorClass) -> Self {
         let mut out = Vec::new();
@@ -92,43 +92,43 @@ impl Value for LastError {
     }
 }
 
-/// A record that is known and not here.
+/// A known record that was not collected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetailGap {
     /// The stream.
     pub stream: String,
-    /// What identifies the record, if it has a key yet.
+    /// Key of the record, if known.
     pub record_key: Option<GapKey>,
-    /// The stream in whose list it was found.
+    /// The stream whose list named it.
     pub parent_stream: Option<String>,
     /// Why it is missing.
     pub reason: Option<GapReason>,
-    /// How the connector finds it again.
+    /// Locator, with which the connector finds it again.
     pub detail_locator: Option<RawJson<'static>>,
-    /// Where in the list it was.
+    /// Its position in the list.
     pub list_cursor: Option<RawJson<'static>>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<LastError>,
-    /// More about it, in the connector's own words.
+    /// Details in the connector's own words.
     pub detail: Option<RawJson<'static>>,
-    /// Whether another try may succeed, where the connector says so.
+    /// Whether a retry may succeed, if the connector says so.
     pub retryable: Option<bool>,
-    /// Not to be tried before this time, in RFC 3339. Some connectors call it `next_attempt_after`.
+    /// Earliest time of a retry, in RFC 3339. Some connectors call it `next_attempt_after`.
     pub not_before: Option<String>,
-    /// The gap's id, when one that was served is put back.
+    /// The gap's id, when a served one is put back.
     pub gap_id: Option<String>,
-    /// The lease under which it was served.
+    /// The lease that it was served with.
     pub lease_id: Option<String>,
 }
 
 impl DetailGap {
-    /// Whether this is a planned stop at a cap that the owner set.
+    /// Whether this is a planned stop at an owner's cap.
     #[must_use]
     pub fn is_run_cap_deferral(&self) -> bool {
         self.class() == Some(ErrorClass::RunCapDeferred)
     }
 
-    /// What a person is told: a run cap has words of its own, everything else those of its reason.
+    /// Text for people: a run cap has its own, everything else that of its reason.
     #[must_use]
     pub fn wording(&self) -> Option<Wording> {
         self.class().map(ErrorClass::wording).or_else(|| self.reason.map(GapReason::wording))
@@ -144,7 +144,7 @@ impl DetailGap {
         Ok(gap)
     }
 
-    /// A run-cap deferral says that nothing failed: it has the reason for that, and no status.
+    /// A run-cap deferral is no failure: it has its own reason and no status.
     fn check_run_cap(&self) -> Result<(), Fault> {
         let status = self.last_error.as_ref().and_then(|error| error.http_status);
         let reason = self.reason == Some(GapReason::Absence(AbsenceReason::RetryExhausted));
@@ -174,18 +174,18 @@ wire_fields! {
     }
 }
 
-/// A hint, and not everybody's field: what is no text is left aside.
+/// A hint that other connectors may use differently: anything but text is ignored.
 fn read_not_before(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String>, Fault> {
     let time = |name| fields.optional(name).and_then(View::name);
     Ok(time(name).or_else(|| time("next_attempt_after")).map(Into::into))
 }
 
-/// A served gap was tried. Counts once per lease.
+/// A served gap was attempted. Counts once per lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetailGapAttempted {
     /// The gap.
     pub gap_id: String,
-    /// The lease under which it was served.
+    /// The lease that it was served with.
     pub lease_id: String,
     /// The stream.
     pub stream: String,
@@ -193,16 +193,16 @@ pub struct DetailGapAttempted {
 
 wire_fields!(DetailGapAttempted { [reference_only = true] gap_id: Required, lease_id: Required, stream: Required, });
 
-/// A served gap was closed: what was missing has been sent.
+/// A served gap was closed: the missing record was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetailGapRecovered {
     /// The gap.
     pub gap_id: String,
     /// The stream.
     pub stream: String,
-    /// What identifies the record.
+    /// Key of the record.
     pub record_key: Option<GapKey>,
-    /// The lease under which it was served; absent means that of this run.
+    /// The lease that it was served with; absent means that of this run.
     pub lease_id: Option<String>,
 }
 
@@ -221,9 +221,9 @@ wire_fields! {
 pub struct GapsPageRequest {
     /// Repeated in the answer.
     pub request_id: String,
-    /// Only gaps of these streams; empty means of any.
+    /// Only gaps of these streams; empty means any.
     pub streams: Vec<String>,
-    /// How large the page may be.
+    /// Maximum size of the page.
     pub max_bytes: Option<u64>,
 }
 
@@ -231,22 +231,22 @@ wire_fields! {
     GapsPageRequest { [reference_only = true] request_id: Required, streams: OptionalList, max_bytes: Optional, }
 }
 
-/// A gap that the runtime hands out to be recovered.
+/// A gap that the runtime serves for recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedGap {
     /// The gap.
     pub gap_id: String,
     /// The stream.
     pub stream: String,
-    /// What identifies the record.
+    /// Key of the record.
     pub record_key: Option<GapKey>,
-    /// The stream in whose list it was found.
+    /// The stream whose list named it.
     pub parent_stream: Option<String>,
-    /// How the connector finds it again, byte for byte as the connector wrote it.
+    /// Locator, byte for byte as the connector wrote it.
     pub detail_locator: Option<RawJson<'static>>,
-    /// Where in the list it was.
+    /// Its position in the list.
     pub list_cursor: Option<RawJson<'static>>,
-    /// The lease under which it is served.
+    /// The lease that it is served with.
     pub lease_id: String,
 }
 
@@ -254,7 +254,7 @@ wire_object! {
     ServedGap {
         gap_id: Required,
         stream: Required,
-        // Connectors look at these two without asking whether they are there.
+        // Connectors read these two without checking whether they exist.
         record_key: Nullable,
         parent_stream: Optional,
         detail_locator: Nullable,

@@ -1,8 +1,7 @@
-//! What a connector suggests to do about something it skipped, and how far it got.
+//! Recovery hints and continuations of a connector.
 //!
-//! Why typed and strict: a hint decides whether the owner is asked for something, and a continuation
-//! decides what counts as covered. A guess in either would be a lie to the owner, so what cannot be
-//! read is a violation, unlike a progress figure, which may be dropped.
+//! Why strict: a hint decides whether the owner is asked, and a continuation decides what counts as covered. A guess
+//! would deceive the owner, so an invalid one is a violation, unlike a progress figure, which may be dropped.
 
 use crate::json::raw_json::RawJson;
 use crate::json::view::View;
@@ -13,14 +12,14 @@ use crate::words::violation::ViolationCode;
 use crate::words::vocabulary::vocabulary;
 
 vocabulary! {
-    /// What may help.
+    /// Recommended action.
     pub enum RecoveryAction {
-        /// The runtime tries again by itself.
+        /// The runtime retries automatically.
         RetryByRuntime = "retry_by_runtime",
             "This part was left for later.",
             "The connector expects it to work another time.",
             "Nothing to do: a later run tries it again.";
-        /// A newer connector may manage it.
+        /// A newer connector may succeed.
         RetryOnConnectorUpgrade = "retry_on_connector_upgrade",
             "This version of the connector cannot read this part.",
             "The source has changed, or the connector does not support it yet.",
@@ -58,12 +57,12 @@ vocabulary! {
     }
 }
 
-/// An action, and whether the connector thinks that trying again makes sense.
+/// An action, and whether the connector recommends a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryHint {
-    /// What may help.
+    /// Recommended action.
     pub action: RecoveryAction,
-    /// Whether another try may succeed, where the connector says so.
+    /// Whether a retry may succeed, if the connector says so.
     pub retryable: Option<bool>,
 }
 
@@ -88,18 +87,18 @@ impl Value for RecoveryHint {
 code_value!(RecoveryAction);
 wire_fields!(RecoveryHint { action: Required, retryable: Optional });
 
-/// Proof of one bounded page of a stream, of which more remains for the runtime to ask for.
+/// Proof of one bounded page of a stream, of which the runtime may request more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// What bounds the page.
+    /// The boundary of the page.
     pub boundary: String,
-    /// How many were looked at in it.
+    /// Number of items in it.
     pub considered: u64,
-    /// How many of those are accounted for.
+    /// Number of those accounted for.
     pub covered: u64,
-    /// Where the page begins: a string or a number of the connector's.
+    /// Start of the page: a string or a number of the connector.
     pub slice_start: RawJson<'static>,
-    /// Where it ends.
+    /// End of the page.
     pub slice_end: RawJson<'static>,
 }
 
@@ -142,11 +141,11 @@ mod tests {
     use super::*;
 
     fn hint(text: &str) -> Result<RecoveryHint, ViolationCode> {
-        RecoveryHint::read("recovery_hint", View::of(text)).map_err(|fault| fault.code)
+        RecoveryHint::read("recovery_hint", View::whole(text)).map_err(|fault| fault.code)
     }
 
     fn continuation(text: &str) -> Result<Continuation, ViolationCode> {
-        Continuation::read("continuation", View::of(text)).map_err(|fault| fault.code)
+        Continuation::read("continuation", View::whole(text)).map_err(|fault| fault.code)
     }
 
     #[test]

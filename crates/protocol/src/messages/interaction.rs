@@ -1,6 +1,6 @@
-//! Questions to the owner: one that must be answered, one that need not be, and the answer.
+//! Questions to the owner: blocking ones, optional ones, and the answer.
 //!
-//! An answer may be a password. It is held by a type that prints nothing.
+//! An answer may be a password. Its type prints nothing.
 
 use crate::json::raw_json::RawJson;
 use crate::json::view::View;
@@ -9,30 +9,29 @@ use crate::messages::wire::{Holds, Optional, Required, Sentence, Value, wire_fie
 use crate::words::vocabulary::wire_words;
 use std::fmt;
 
-/// A question. The connector writes nothing more until it is answered.
+/// A question. The connector sends nothing more until it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interaction {
     /// Repeated in the answer.
     pub request_id: String,
-    /// What kind of answer is needed.
+    /// Kind of answer.
     pub kind: InteractionKind,
     /// The question, for people.
     pub message: String,
     /// A JSON Schema of the answer.
     pub schema: Option<RawJson<'static>>,
-    /// How long the connector waits.
+    /// Longest wait of the connector.
     pub timeout_seconds: Option<u64>,
     /// The stream it is about.
     pub stream: Option<String>,
-    /// A picture of what is to be done: the name of a PNG file in the run's folder.
+    /// A picture of the step: the name of a PNG file in the run's folder.
     pub picture: Option<String>,
 }
 
-/// The longest name of a picture. What our own connectors write has a tenth of it.
+/// Maximum length of a picture name. Ours have a tenth of it.
 const PICTURE_BYTES_MAX: usize = 120;
 
-/// Whether this can be the name of a picture in a run's folder: letters, digits, `_` and `-`, and the ending. So it is never a
-/// path, and never leads elsewhere.
+/// Whether this is a valid picture name: letters, digits, `_` and `-`, and the suffix. So it is never a path.
 #[must_use]
 pub fn is_picture_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -41,7 +40,7 @@ pub fn is_picture_name(name: &str) -> bool {
 }
 
 wire_words! {
-    /// What a connector needs from the owner.
+    /// Kind of a question.
     pub enum InteractionKind {
         /// A sign-in.
         Credentials = "credentials";
@@ -49,7 +48,7 @@ wire_words! {
         Otp = "otp";
         /// Something to do in a browser or an app.
         ManualAction = "manual_action";
-        /// Settings that are missing; the message names them.
+        /// Missing settings; the message names them.
         MissingCredentials = "missing_credentials";
     }
 }
@@ -66,7 +65,7 @@ wire_fields! {
     }
 }
 
-/// An object as it was written.
+/// An object as written.
 fn read_schema(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<RawJson<'static>>, Fault> {
     match fields.optional(name) {
         Some(view) if !view.is_object() => Err(Fault::malformed(name, view)),
@@ -74,7 +73,7 @@ fn read_schema(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<RawJ
     }
 }
 
-/// Only a help to look at: one that cannot be ours is as good as none.
+/// Only a help: an invalid name is ignored.
 fn read_picture(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String>, Fault> {
     Ok(Optional::read(fields, name).ok().flatten().filter(|name: &String| is_picture_name(name)))
 }
@@ -82,22 +81,22 @@ fn read_picture(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<Str
 /// A request for help that blocks nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assistance {
-    /// By which a later status names it.
+    /// Id for later status messages.
     pub assistance_request_id: Option<String>,
-    /// What is needed, for people.
+    /// The request, for people.
     pub message: String,
-    /// What the owner can do.
+    /// Action of the owner.
     pub owner_action: OwnerAction,
-    /// What the connector does meanwhile.
+    /// State of the connector meanwhile.
     pub progress_posture: ProgressPosture,
-    /// How long it makes sense.
+    /// Its lifetime.
     pub timeout_seconds: Option<u64>,
-    /// What to look at or to operate.
+    /// Things to see or to operate.
     pub attachments: Option<RawJson<'static>>,
 }
 
 wire_words! {
-    /// What the owner can do about a request for help.
+    /// Action of the owner on a request for help.
     pub enum OwnerAction {
         /// Nothing.
         None = "none";
@@ -105,19 +104,19 @@ wire_words! {
         ActElsewhere = "act_elsewhere";
         /// Enter a value.
         ProvideValue = "provide_value";
-        /// Use what is attached.
+        /// Use the attachment.
         OperateAttachment = "operate_attachment";
     }
 }
 
 wire_words! {
-    /// What a connector does while it waits for help.
+    /// State of a connector while it waits for help.
     pub enum ProgressPosture {
-        /// It goes on.
+        /// It continues.
         Running = "running";
-        /// It cannot go on.
+        /// It cannot continue.
         Blocked = "blocked";
-        /// It tries again by itself.
+        /// It retries automatically.
         WaitingRetry = "waiting_retry";
     }
 }
@@ -134,19 +133,19 @@ wire_fields! {
     }
 }
 
-/// What became of a request for help.
+/// Status of a request for help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssistanceStatus {
-    /// Which request.
+    /// The request.
     pub assistance_request_id: String,
-    /// What became of it.
+    /// Its status.
     pub status: AssistanceOutcome,
-    /// More, for people.
+    /// Details, for people.
     pub message: Option<String>,
 }
 
 wire_words! {
-    /// What became of a request for help.
+    /// Status of a request for help.
     pub enum AssistanceOutcome {
         /// It is done.
         Resolved = "resolved";
@@ -164,7 +163,7 @@ wire_fields!(AssistanceStatus { assistance_request_id: Required, status: Require
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InteractionResponse {
-    /// Of which question.
+    /// The question.
     pub request_id: String,
     /// Whether there is an answer.
     pub status: InteractionStatus,
@@ -175,7 +174,7 @@ pub struct InteractionResponse {
 wire_words! {
     /// Whether a question was answered.
     pub enum InteractionStatus {
-        /// It was.
+        /// It was answered.
         Success = "success";
         /// The owner declined.
         Cancelled = "cancelled";
@@ -184,18 +183,18 @@ wire_words! {
     }
 }
 
-/// What the owner entered. Prints nothing.
+/// The owner's answer. Prints nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer(RawJson<'static>);
 
 impl Answer {
-    /// Holds an answer.
+    /// Wraps an answer.
     #[must_use]
     pub const fn new(data: RawJson<'static>) -> Self {
         Self(data)
     }
 
-    /// The answer, for the connector and nobody else.
+    /// The answer, only for the connector.
     #[must_use]
     pub const fn expose(&self) -> &RawJson<'static> {
         &self.0

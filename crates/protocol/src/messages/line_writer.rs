@@ -1,8 +1,8 @@
-//! Writes one message as one line, field by field, in the order of the contract.
+//! Writes one message as one line, in the field order of the contract.
 //!
-//! It writes what it is given and checks nothing: `RawJson` and the message types have done that.
+//! It checks nothing: `RawJson` and the message types have done that.
 
-/// An object that is being written.
+/// An object under construction.
 #[must_use = "the object must be closed"]
 pub(crate) struct LineWriter<'o> {
     out: &'o mut Vec<u8>,
@@ -21,7 +21,7 @@ impl<'o> LineWriter<'o> {
         Self { out, first: true }
     }
 
-    /// Closes a message, with the line feed that makes it one.
+    /// Closes a message, with its line feed.
     pub(crate) fn end(self) {
         self.out.extend_from_slice(b"}\n");
     }
@@ -35,7 +35,7 @@ impl<'o> LineWriter<'o> {
         self.value(name, |out| write_string(out, value))
     }
 
-    /// A value that is JSON already.
+    /// A value that is already JSON.
     pub(crate) fn constant(self, name: &str, json: &str) -> Self {
         self.value(name, |out| out.extend_from_slice(json.as_bytes()))
     }
@@ -74,7 +74,7 @@ impl<'o> LineWriter<'o> {
 
 /// A JSON string with its quotes. Control characters are escaped, so the line stays one line.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
-    /// What stands for a control character.
+    /// Digits of an escaped control character.
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
     let mut plain = 0;

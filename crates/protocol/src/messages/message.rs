@@ -1,8 +1,7 @@
-//! The messages of both directions, read from a line and written as one.
+//! Messages of both directions, read from a line and written as one.
 //!
-//! One enum per direction: a runtime cannot be handed a START, and a connector cannot be handed a
-//! RECORD. A type that is not in the enum is a violation. DETAIL_COVERAGE is missing on purpose: it
-//! is read in blocks, see [`Decoder`](crate::Decoder).
+//! One enum per direction: a runtime cannot receive a START, and a connector cannot receive a RECORD. An unknown type
+//! is a violation. DETAIL_COVERAGE is absent on purpose: it is read in blocks, see [`Decoder`](crate::Decoder).
 
 use crate::json::lex;
 use crate::json::scan::{FieldSpan, ScanError, Scanner};
@@ -17,39 +16,39 @@ use crate::messages::record::{Record, State};
 use crate::messages::start::{GapsPageResponse, Start};
 use crate::words::violation::{Violation, ViolationCode};
 
-/// What a connector says, but for DETAIL_COVERAGE.
+/// Messages of a connector, except DETAIL_COVERAGE.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConnectorMessage<'a> {
-    /// A record, or the news that one was deleted.
+    /// A record, or its deletion.
     Record(Record<'a>),
-    /// How far a stream has come.
+    /// The cursor of a stream.
     State(State<'a>),
-    /// News for people.
+    /// Progress for people.
     Progress(Progress),
-    /// Something that was left out.
+    /// A skipped part.
     SkipResult(Box<SkipResult>),
-    /// A record that is known and not here.
+    /// A known record that was not collected.
     DetailGap(Box<DetailGap>),
-    /// A served gap was tried.
+    /// A served gap was attempted.
     DetailGapAttempted(DetailGapAttempted),
     /// A served gap was closed.
     DetailGapRecovered(DetailGapRecovered),
-    /// The next page of gaps is wanted.
+    /// A request for the next page of gaps.
     GapsPageRequest(GapsPageRequest),
     /// A question that must be answered.
     Interaction(Interaction),
     /// A request for help that blocks nothing.
     Assistance(Assistance),
-    /// What became of such a request.
+    /// The status of such a request.
     AssistanceStatus(AssistanceStatus),
     /// The end.
     Done(Done),
 }
 
-/// What the runtime says.
+/// Messages of the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeMessage {
-    /// What to do.
+    /// The request of a run.
     Start(Box<Start>),
     /// The next page of gaps.
     GapsPageResponse(GapsPageResponse),
@@ -61,22 +60,22 @@ pub enum RuntimeMessage {
 const DETAIL_COVERAGE: &[u8] = b"DETAIL_COVERAGE";
 
 impl<'a> ConnectorMessage<'a> {
-    /// Reads one complete line, without its line feed. Positions in a violation count it as line 1.
+    /// Parses one complete line, without its line feed. Positions in a violation count it as line 1.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. DETAIL_COVERAGE is an unknown type here.
+    /// The line is invalid. DETAIL_COVERAGE is an unknown type here.
     pub fn decode(line: &'a [u8]) -> Result<Self, Violation> {
         let mut scanner = Scanner::default();
         let text = scan_line(line, &mut scanner, 1)?;
         Self::read(text, scanner.fields(), 1)
     }
 
-    /// Reads a line that was scanned.
+    /// Parses a scanned line.
     pub(crate) fn read(text: &'a str, spans: &[FieldSpan], line: u64) -> Result<Self, Violation> {
         let violation = |fault: Fault| name_stream(violation_of(fault, line), text, spans);
         let kind = message_type(text, spans).map_err(violation)?;
-        // The hot path: no list of members is made.
+        // The hot path allocates no list of members.
         if kind == "RECORD" {
             return Record::read(text, spans).map(Self::Record).map_err(violation);
         }
@@ -85,7 +84,7 @@ impl<'a> ConnectorMessage<'a> {
     }
 }
 
-/// The types of messages: how each is read, and that it is written with its type.
+/// Message types: parser, and type name for writing.
 macro_rules! message_types {
     ([$($generics:tt)*] $name:ty, $fields:ty: $($variant:ident = $kind:literal $(, $read:path)?;)+) => {
         impl $($generics)* $name {
@@ -130,11 +129,11 @@ message_types! {
 }
 
 impl RuntimeMessage {
-    /// Reads one complete line, without its line feed. Positions in a violation count it as line 1.
+    /// Parses one complete line, without its line feed. Positions in a violation count it as line 1.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The line is invalid.
     pub fn decode(line: &[u8]) -> Result<Self, Violation> {
         let mut scanner = Scanner::default();
         let text = scan_line(line, &mut scanner, 1)?;
@@ -145,9 +144,9 @@ impl RuntimeMessage {
     }
 }
 
-/// Checks that a line is one object and text, and finds its fields.
+/// Checks that a line is one object in UTF-8, and finds its fields.
 fn scan_line<'a>(line: &'a [u8], scanner: &mut Scanner, number: u64) -> Result<&'a str, Violation> {
-    // White space for JSON, and the end of a line for us: a body with one could not be written as a line.
+    // White space in JSON, but the end of a line here: a body with one could not be written as a line.
     if let Some(offset) = lex::find_newline(line) {
         return Err(Violation::new(ViolationCode::BadJson).at(number, offset as u64));
     }
@@ -157,13 +156,13 @@ fn scan_line<'a>(line: &'a [u8], scanner: &mut Scanner, number: u64) -> Result<&
     }
 }
 
-/// The text of a line that was scanned.
+/// The text of a scanned line.
 pub(crate) fn line_text(line: &[u8], number: u64) -> Result<&str, Violation> {
     std::str::from_utf8(line)
         .map_err(|error| Violation::new(ViolationCode::InvalidUtf8).at(number, error.valid_up_to() as u64))
 }
 
-/// What is wrong with a line. One that is no text is no JSON either, and the first says more.
+/// The violation of a line. Invalid UTF-8 is invalid JSON too, and the first says more.
 pub(crate) fn scan_violation(line: &[u8], error: ScanError, spans: &[FieldSpan], number: u64) -> Violation {
     let text = match line_text(line, number) {
         Ok(text) => text,
@@ -173,11 +172,11 @@ pub(crate) fn scan_violation(line: &[u8], error: ScanError, spans: &[FieldSpan],
         ScanError::Incomplete => (ViolationCode::BadJson, line.len()),
         ScanError::Fault { code, offset } => (code, offset),
     };
-    // What was read before the fault may tell whose it is.
+    // Fields before the fault may name the stream.
     name_stream(Violation::new(code).at(number, offset as u64), text, spans)
 }
 
-/// Whether the fields are those of a DETAIL_COVERAGE, asked before it is known whether they are text.
+/// Whether the fields are those of a DETAIL_COVERAGE, checked before UTF-8.
 pub(crate) fn is_detail_coverage(line: &[u8], spans: &[FieldSpan]) -> bool {
     let is_type = |span: &FieldSpan| {
         let key = &line[span.key.0..span.key.1];
@@ -187,7 +186,7 @@ pub(crate) fn is_detail_coverage(line: &[u8], spans: &[FieldSpan]) -> bool {
     value.and_then(|value| value.strip_prefix(b"\"")?.strip_suffix(b"\"")) == Some(DETAIL_COVERAGE)
 }
 
-/// The type of a message. It is a plain word, so one with escapes is none of ours.
+/// The type of a message. A type with escapes is unknown.
 fn message_type<'a>(text: &'a str, spans: &[FieldSpan]) -> Result<&'a str, Fault> {
     let span = spans.iter().find(|span| span.name(text) == "type").ok_or_else(|| Fault::missing("type"))?;
     let view = View::new(text, span.value);
@@ -195,7 +194,7 @@ fn message_type<'a>(text: &'a str, spans: &[FieldSpan]) -> Result<&'a str, Fault
     inside.ok_or_else(|| Fault::malformed("type", view))
 }
 
-/// Adds the stream that a message names, if it can be read.
+/// Adds the stream of a message, if readable.
 pub(crate) fn name_stream(violation: Violation, text: &str, spans: &[FieldSpan]) -> Violation {
     let stream = spans.iter().find(|span| span.name(text) == "stream");
     match stream.and_then(|span| View::new(text, span.value).name()) {

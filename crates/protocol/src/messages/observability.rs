@@ -1,27 +1,27 @@
-//! What a connector tells about its pace and its circuit: numbers and closed words, nothing else.
+//! A connector's reports about rate and circuit: numbers and fixed words only.
 //!
-//! Why typed and not passed on: progress lines are shown to operators and kept in traces, and these
-//! types have no place for an account, a URL or a body. What does not fit the type is dropped, so it
-//! cannot leak; the drop is visible as [`Evidence::Malformed`], so it cannot pass for good news.
+//! Why typed: progress lines are shown to operators and kept in traces, and these types have no field for an account,
+//! a URL or a body. Anything else is dropped, so it cannot leak; the drop is visible as [`Evidence::Malformed`], so
+//! it cannot pass for good news.
 
 use crate::words::vocabulary::{wire_reasons, wire_words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Something that a connector reports about itself, or not.
+/// A report of a connector about itself, or its absence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Evidence<T> {
-    /// Nothing was reported; for a pace this means that there is none, never that it is zero.
+    /// Nothing was reported; for a rate this means that there is none, never that it is zero.
     #[default]
     Absent,
-    /// This was reported.
+    /// A valid report.
     Valid(T),
-    /// Something was reported that cannot be right. It was dropped.
+    /// An implausible report, which was dropped.
     Malformed,
 }
 
 impl<T> Evidence<T> {
-    /// What was reported, if it can be used.
+    /// The report, if valid.
     pub const fn valid(&self) -> Option<&T> {
         match self {
             Self::Valid(value) => Some(value),
@@ -30,12 +30,12 @@ impl<T> Evidence<T> {
     }
 }
 
-/// What a connector reports about itself.
+/// A report of a connector about itself.
 pub(crate) trait Report: Serialize + DeserializeOwned {
-    /// Whether the numbers and words can be right.
+    /// Whether numbers and words are plausible.
     fn is_plausible(&self) -> bool;
 
-    /// What `null` means: nothing is reported.
+    /// Meaning of `null`: nothing is reported.
     const NULL: Evidence<Self> = Evidence::Absent;
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn read_evidence<T: Report>(text: &str) -> Evidence<T> {
     }
 }
 
-/// The present pace of a connector's governor.
+/// The current rate of a connector's governor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectionRate {
     object: CollectionRateTag,
@@ -55,11 +55,11 @@ pub struct CollectionRate {
     pub current_interval_ms: f64,
     /// The same as requests per minute.
     pub effective_rate_per_min: f64,
-    /// The shortest interval that the owner allows.
+    /// The ceiling: the shortest interval that the owner allows.
     pub ceiling_interval_ms: f64,
     /// The same as requests per minute.
     pub ceiling_rate_per_min: f64,
-    /// When the pace was last lowered, and why.
+    /// The last backoff, and why.
     pub last_backoff: Option<Backoff>,
 }
 
@@ -69,36 +69,36 @@ enum CollectionRateTag {
     CollectionRate,
 }
 
-/// One lowering of the pace.
+/// One backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Backoff {
-    /// The interval it was lowered to.
+    /// The interval after it.
     pub at_interval_ms: f64,
     /// Why.
     pub reason: BackoffReason,
 }
 
 wire_reasons! {
-    /// Why the pace was lowered.
+    /// Reason of a backoff.
     pub enum BackoffReason {
-        /// A refusal without a time.
+        /// A refusal without a Retry-After.
         Throttle = "throttle", "the service refused requests";
-        /// A refusal that says how long to wait.
+        /// A refusal with a Retry-After.
         RetryAfter = "retry_after", "the service asked for a pause";
         /// Late answers.
         Latency = "latency", "the service answered late";
         /// A quota that is used up.
         Quota = "quota", "the service's quota was used up";
-        /// The account seems to be shut out.
-        Ban = "ban", "the service seemed to shut the account out";
+        /// The account looks banned.
+        Ban = "ban", "the service seemed to block the account";
         /// The provider failed.
         ServerError = "server_error", "the service failed";
     }
 }
 
 impl CollectionRate {
-    /// The pace for these intervals; the rates follow from them. `None` for an interval that is no
-    /// positive number: a connector without pacing reports nothing, never a zero.
+    /// The report for these intervals; rates are derived. `None` for an interval that is not a positive number:
+    /// without pacing nothing is reported, never a zero.
     #[must_use]
     pub fn new(current_interval_ms: f64, ceiling_interval_ms: f64, last_backoff: Option<Backoff>) -> Option<Self> {
         let rate = Self {
@@ -114,8 +114,7 @@ impl CollectionRate {
 }
 
 impl Report for CollectionRate {
-    /// That the ceiling is kept is not asked: a report
-    /// that shows it broken is worth having.
+    /// Does not check the ceiling: a report that shows a violation is useful.
     fn is_plausible(&self) -> bool {
         let numbers = [
             self.current_interval_ms,
@@ -133,17 +132,17 @@ fn is_positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
 }
 
-/// A change of the circuit between a connector and its provider.
+/// A transition of the circuit between a connector and its provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderBudget {
     object: ProviderBudgetTag,
-    /// What changed.
+    /// The transition.
     pub circuit: CircuitChange,
     /// Time since the run's first request.
     pub elapsed_ms: f64,
     /// Requests of the run so far.
     pub request_count: u64,
-    /// Retries left, where they are bounded and told.
+    /// Retries left, if limited and reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_tokens_remaining: Option<RetryTokens>,
 }
@@ -154,79 +153,79 @@ enum ProviderBudgetTag {
     CircuitTransition,
 }
 
-/// From which state to which, and why.
+/// A transition: states, reason and trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CircuitChange {
-    /// The state that was left.
+    /// The state before.
     pub previous_state: CircuitState,
-    /// The state that was entered.
+    /// The state after.
     pub state: CircuitState,
     /// Why.
     pub reason: CircuitReason,
-    /// During which step.
+    /// The step during which it happened.
     pub trigger: CircuitTrigger,
 }
 
 wire_words! {
-    /// What a circuit lets pass.
+    /// State of a circuit.
     pub enum CircuitState {
-        /// Everything.
+        /// Everything passes.
         Closed = "closed";
-        /// Probes.
+        /// Only probes pass.
         HalfOpen = "half_open";
-        /// Nothing.
+        /// Nothing passes.
         Open = "open";
     }
 }
 
 wire_reasons! {
-    /// Why a circuit changed.
+    /// Reason of a transition.
     pub enum CircuitReason {
         /// The provider failed.
         ProviderFailure = "provider_failure", "most requests had failed";
         /// The provider throttled.
         ProviderThrottle = "provider_throttle", "most requests were refused";
-        /// It was open for its time.
-        ResetTimeout = "reset_timeout", "it tries whether the service is well again";
+        /// The open time is over.
+        ResetTimeout = "reset_timeout", "a probe tests whether the service is back";
         /// Probes succeeded.
         Success = "success", "requests succeed again";
     }
 }
 
 wire_words! {
-    /// During which step a circuit changed.
+    /// The step during which a circuit changed.
     pub enum CircuitTrigger {
-        /// While a request asked to be sent.
+        /// A request asked for admission.
         BeforeRequest = "before_request";
-        /// While a failure was taken in.
+        /// A failure was reported.
         ProviderFailure = "provider_failure";
-        /// While a throttle was taken in.
+        /// A throttle was reported.
         ProviderThrottle = "provider_throttle";
-        /// While a success was taken in.
+        /// A success was reported.
         Success = "success";
     }
 }
 
-/// How many retries are left.
+/// Retries left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RetryTokens {
-    /// So many; parts of one count.
+    /// This many; fractions count.
     Left(f64),
-    /// No bound is set.
+    /// No limit is set.
     Unbounded(UnboundedTag),
 }
 
-/// The word for "no bound".
+/// The word for "no limit".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UnboundedTag {
-    /// No bound.
+    /// No limit.
     #[serde(rename = "unbounded")]
     Unbounded,
 }
 
 impl ProviderBudget {
-    /// The evidence of one change. `None` when a number cannot be one.
+    /// One transition. `None` for an invalid number.
     #[must_use]
     pub fn new(
         circuit: CircuitChange,

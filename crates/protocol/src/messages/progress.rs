@@ -1,7 +1,7 @@
-//! PROGRESS and SKIP_RESULT: what a connector says on the way, and what it left out.
+//! PROGRESS and SKIP_RESULT: progress messages, and skipped parts.
 //!
-//! A progress message is for people and may be lossy; keys that are not known are ignored. A skip is
-//! part of the account, so its hint and its continuation are read strictly.
+//! A progress message is for people and may be lossy; unknown keys are ignored. A skip is part of the account, so its
+//! hint and its continuation are read strictly.
 
 use crate::json::raw_json::RawJson;
 use crate::messages::fields::{Fault, Fields};
@@ -12,22 +12,22 @@ use crate::messages::start::TimeRange;
 use crate::messages::waiting::Waiting;
 use crate::messages::wire::{Holds, Optional, OptionalList, Sentence, wire_fields};
 
-/// News for people, with evidence for programs.
+/// Progress for people, with reports for programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// A sentence.
     pub message: String,
     /// The stream it is about.
     pub stream: Option<String>,
-    /// How many are done.
+    /// Number done.
     pub count: Option<u64>,
-    /// Out of how many.
+    /// Total number.
     pub total: Option<u64>,
-    /// The present pace.
+    /// The current rate.
     pub collection_rate: Evidence<CollectionRate>,
-    /// A change of the circuit.
+    /// A circuit transition.
     pub provider_budget: Evidence<ProviderBudget>,
-    /// What is waited for now; `None` in it says that nothing is any more.
+    /// The current wait; `None` in it ends the wait.
     pub waiting: Evidence<Option<Waiting>>,
 }
 
@@ -43,7 +43,7 @@ wire_fields! {
     }
 }
 
-/// What cannot be right is dropped when it is read, and what was dropped stays so when it is written.
+/// An implausible report is dropped on reading and stays dropped on writing.
 struct Evident;
 
 impl<T: Report> Holds<Evidence<T>> for Evident {
@@ -54,30 +54,30 @@ impl<T: Report> Holds<Evidence<T>> for Evident {
     fn write<'o>(value: &Evidence<T>, line: LineWriter<'o>, name: &str) -> LineWriter<'o> {
         match value.valid().map(serde_json::to_vec) {
             Some(Ok(text)) => line.value(name, |out| out.extend_from_slice(&text)),
-            // These types hold finite numbers and words, which are always written.
+            // These types hold finite numbers and words, which always serialize.
             Some(Err(_)) | None => line,
         }
     }
 }
 
-/// Something that the connector left out, and what may help.
+/// A skipped part, and the recommended action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkipResult {
     /// The stream, unless it is about the whole run.
     pub stream: Option<String>,
-    /// Why, in the connector's own vocabulary.
+    /// Reason, in the connector's own vocabulary.
     pub reason: Option<String>,
     /// A sentence.
     pub message: Option<String>,
-    /// Details for whoever looks into it. They may hold anything, so they are sanitised before they are shown.
+    /// Details for debugging. They may hold anything, so they are sanitized before they are shown.
     pub diagnostics: Option<RawJson<'static>>,
-    /// What may help.
+    /// Recommended action.
     pub recovery_hint: Option<RecoveryHint>,
     /// Proof of one bounded page.
     pub continuation: Option<Continuation>,
-    /// Which records, if it is about some.
+    /// The records, if it is about some.
     pub resources: Vec<String>,
-    /// Which time, if it is about one.
+    /// The time range, if it is about one.
     pub time_range: Option<TimeRange>,
 }
 
@@ -94,7 +94,7 @@ wire_fields! {
     }
 }
 
-/// Both spellings are in use; a connector sends one of them.
+/// Two names are in use; a connector sends one of them.
 struct Resources;
 
 impl Holds<Vec<String>> for Resources {

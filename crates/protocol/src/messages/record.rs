@@ -1,7 +1,7 @@
-//! RECORD and STATE: what was collected, and how far.
+//! RECORD and STATE: records and cursors.
 //!
-//! They borrow from the line. A run has millions of records and few of anything else, so these two
-//! are read without a copy; the body is passed on as it was written and never looked at here.
+//! They borrow from the line. A run has millions of records and few of anything else, so these two are read without a
+//! copy; the body is passed on as written and never interpreted here.
 
 use crate::json::raw_json::RawJson;
 use crate::json::scan::FieldSpan;
@@ -15,32 +15,32 @@ use crate::words::vocabulary::wire_words;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// One record, or the news that one was deleted.
+/// One record, or its deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The stream.
     pub stream: Cow<'a, str>,
-    /// What identifies the record in its stream.
+    /// Its key in the stream.
     pub key: RecordKey<'a>,
-    /// What happened to it.
+    /// The operation.
     pub op: Op,
-    /// The body: always an object. A deletion may have none.
+    /// The body: always an object. Optional for a deletion.
     pub data: Option<RawJson<'a>>,
-    /// When the connector wrote it. A deletion may leave it out.
+    /// Time of writing. Optional for a deletion.
     pub emitted_at: Option<Cow<'a, str>>,
 }
 
 wire_words! {
-    /// What happened to a record.
+    /// Operation on a record.
     pub enum Op {
-        /// It is there, and looks like this.
+        /// It exists, with this body.
         Upsert = "upsert";
-        /// It is gone.
+        /// It was deleted.
         Delete = "delete";
     }
 }
 
-/// What identifies a record: a string, or several.
+/// Key of a record: one string, or several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKey<'a> {
     /// One string.
@@ -50,8 +50,8 @@ pub enum RecordKey<'a> {
 }
 
 impl RecordKey<'_> {
-    /// One text per key, and never the same for two keys: several parts are their minified JSON, a string is itself. Only
-    /// a string that another key is written like, `["a","b"]` for the list of a and b, is its JSON (`"[\"a\",\"b\"]"`).
+    /// A unique text per key: several parts are their minified JSON, a string is itself. Only a string that looks
+    /// like another key, such as `["a","b"]`, becomes its JSON (`"[\"a\",\"b\"]"`).
     #[must_use]
     pub fn canonical(&self) -> Cow<'_, str> {
         match self {
@@ -60,14 +60,14 @@ impl RecordKey<'_> {
         }
     }
 
-    /// What a text may stand for where a key can only be written as text (the key of a gap, of a coverage report, or of a
-    /// grant): the canonical forms of the keys that are written so. Mostly one, the text itself.
+    /// Canonical forms that a text may mean where a key can only be text (the key of a gap, of a coverage report, or
+    /// of a grant). Usually one, the text itself.
     pub fn forms_of(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
         let as_text = is_written_like_another(text).then(|| Cow::Owned(RecordKey::from(text).json()));
         [Cow::Borrowed(text)].into_iter().chain(as_text)
     }
 
-    /// The text by which a gap, a coverage report or a grant names the record with this canonical key.
+    /// The text with which a gap, a coverage report or a grant names the record with this canonical key.
     #[must_use]
     pub fn text_of(canonical: &str) -> Cow<'_, str> {
         if !canonical.starts_with('"') {
@@ -112,12 +112,12 @@ impl RecordKey<'_> {
     }
 }
 
-/// Whether a text is the canonical form of a key that is not this text.
+/// Whether a text is the canonical form of another key.
 fn is_written_like_another(text: &str) -> bool {
-    // Almost no key begins so: the hot path ends here.
+    // Hardly any key begins like this: the hot path ends here.
     let Some(first @ (b'[' | b'"')) = text.bytes().next() else { return false };
     let Ok(json) = RawJson::new(text) else { return false };
-    let view = View::of(json.as_str());
+    let view = View::whole(json.as_str());
     if first == b'"' {
         let inside = view.name().filter(|inside| is_written_like_another(inside));
         return inside.is_some_and(|inside| RecordKey::Single(inside).json() == text);
@@ -163,7 +163,7 @@ impl<'a> RecordKey<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads the fields of a RECORD in one walk: this is the hot path.
+    /// Parses a RECORD in one pass: this is the hot path.
     pub(crate) fn read(line: &'a str, fields: &[FieldSpan]) -> Result<Self, Fault> {
         let (mut stream, mut key, mut data, mut emitted_at, mut op) = (None, None, None, None, Op::Upsert);
         for field in fields {
@@ -205,8 +205,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether the manifest lets this record be deleted, if that is what it says: on a stream that
-    /// only grows there are no deletions. A stream that the manifest does not have is not judged here.
+    /// Checks a deletion against the manifest: an append-only stream has none. An undeclared stream is not checked
+    /// here.
     ///
     /// # Errors
     ///
@@ -221,25 +221,25 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The records that a grant names for one stream. Empty means all of them.
+/// Records that a grant names for one stream. Empty means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceFilter {
     keys: BTreeSet<String>,
 }
 
 impl ResourceFilter {
-    /// A filter for these keys; several-part keys as minified JSON.
+    /// A filter for these keys; compound keys as minified JSON.
     pub fn new(keys: impl IntoIterator<Item = String>) -> Self {
         Self { keys: keys.into_iter().collect() }
     }
 
-    /// Whether every record was asked for.
+    /// Whether all records are requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether the record with this key was asked for.
+    /// Whether the record with this key is requested.
     #[must_use]
     pub fn contains(&self, key: &RecordKey<'_>) -> bool {
         let is_named = |text: &str| self.keys.contains(text);
@@ -250,7 +250,7 @@ impl ResourceFilter {
             }
     }
 
-    /// Whether the record was asked for.
+    /// Checks that the record is requested.
     ///
     /// # Errors
     ///
@@ -264,15 +264,15 @@ impl ResourceFilter {
     }
 }
 
-/// How far a stream has come.
+/// The cursor of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State<'a> {
     /// The stream.
     pub stream: Cow<'a, str>,
-    /// The provider's token: an object, or `null` to forget it.
+    /// The provider's token: an object, or `null` to delete it.
     pub cursor: RawJson<'a>,
-    /// Whether everything that the cursor covers was sent before it, so that it may be committed as
-    /// soon as that is durable.
+    /// Whether everything that the cursor covers was sent before it, so that it may be committed once that is
+    /// durable.
     pub slice: bool,
 }
 

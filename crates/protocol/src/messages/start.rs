@@ -1,7 +1,7 @@
-//! START: what the runtime asks a connector to do.
+//! START: the runtime's request to a connector.
 //!
-//! The scope is checked when it is made: a run without a stream, or with a wildcard, cannot be
-//! written down. Connectors ignore keys they do not know, which is how `run_budget` can be there.
+//! The scope is checked when it is created: one without a stream, or with a wildcard, cannot exist. Connectors ignore
+//! unknown keys, which allows `run_budget`.
 
 use crate::json::raw_json::RawJson;
 use crate::json::view::View;
@@ -18,61 +18,61 @@ use crate::words::vocabulary::wire_words;
 pub struct Start {
     /// The run.
     pub run_id: String,
-    /// From the beginning, or from where the last run ended.
+    /// Full or incremental.
     pub collection_mode: CollectionMode,
-    /// What to collect.
+    /// The requested data.
     pub scope: Scope,
     /// The cursor of each stream that has one.
     pub state: Option<Vec<(String, RawJson<'static>)>>,
-    /// What the connector may use. `interactive` is there only if somebody can answer.
+    /// Bindings that the connector may use. `interactive` is present only if somebody can answer.
     pub bindings: Vec<(String, RawJson<'static>)>,
     /// The first page of gaps to recover. May be empty.
     pub detail_gaps: Vec<ServedGap>,
-    /// Recover gaps, and do not walk forward.
+    /// Recover gaps only, without a forward walk.
     pub recovery_only: bool,
-    /// How much this run may do, if it is bounded.
+    /// Limits of this run, if any.
     pub run_budget: Option<RunBudget>,
 }
 
 wire_words! {
-    /// Where a run begins.
+    /// Start of a run.
     pub enum CollectionMode {
-        /// At the beginning.
+        /// From the beginning.
         FullRefresh = "full_refresh";
-        /// At the cursors.
+        /// From the cursors.
         Incremental = "incremental";
     }
 }
 
-/// The bounds of one run.
+/// Limits of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunBudget {
-    /// How many requests.
+    /// Maximum of requests.
     pub max_requests: Option<u64>,
-    /// How long.
+    /// Maximum time.
     pub max_duration_ms: Option<u64>,
 }
 
-/// What to collect: at least one stream, each by its name.
+/// The requested data: at least one stream, each by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     streams: Vec<StreamScope>,
 }
 
-/// What to collect of one stream.
+/// The requested part of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamScope {
     /// The stream.
     pub name: String,
-    /// Only these records; empty means all. Keys of several parts are written as minified JSON.
+    /// Only these records; empty means all. Compound keys are minified JSON.
     pub resources: Vec<String>,
-    /// Only this time.
+    /// Only this time range.
     pub time_range: Option<TimeRange>,
     /// Only these fields; empty means all.
     pub fields: Vec<String>,
 }
 
-/// `since ≤ t < until`; an end that is absent is open.
+/// `since ≤ t < until`; an absent end is open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
     /// The first time that belongs to it.
@@ -81,13 +81,13 @@ pub struct TimeRange {
     pub until: Option<String>,
 }
 
-/// Why a scope is not one.
+/// Why a scope is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeFault {
     /// Nothing to collect.
     #[error("the scope names no stream; name at least one")]
     Empty,
-    /// Not the name of one stream.
+    /// A wildcard or an empty name.
     #[error("the scope names {0:?}; wildcards and empty names are not allowed, name each stream")]
     Wildcard(String),
     /// Named twice.
@@ -100,7 +100,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// When there is none, one has no name or a wildcard in it, or one is there twice.
+    /// There is no stream, a name is empty or a wildcard, or one occurs twice.
     pub fn new(streams: Vec<StreamScope>) -> Result<Self, ScopeFault> {
         if streams.is_empty() {
             return Err(ScopeFault::Empty);
@@ -122,7 +122,7 @@ impl Scope {
         &self.streams
     }
 
-    /// What to collect of this stream, if it is in the scope.
+    /// The requested part of this stream, if it is in the scope.
     #[must_use]
     pub fn stream(&self, name: &str) -> Option<&StreamScope> {
         self.streams.iter().find(|stream| stream.name == name)
@@ -168,7 +168,7 @@ wire_fields! {
 /// The next page of gaps to recover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GapsPageResponse {
-    /// Of which request.
+    /// The request.
     pub request_id: String,
     /// The page. Empty means that there are no more.
     pub detail_gaps: Vec<ServedGap>,

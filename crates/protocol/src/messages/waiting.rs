@@ -1,8 +1,8 @@
-//! What a connector waits for: until when, and why.
+//! A connector's current wait: its end, and its reason.
 //!
-//! Why a report of its own: during a back-off nothing else happens, so a pace alone would claim that requests go out.
-//! A word that is not known is kept as a code and shown as one; a connector may have more reasons than we do. There is
-//! no place here for an account, a URL or a sentence.
+//! Why a separate report: during a backoff nothing else happens, so a rate alone would claim that requests are sent.
+//! An unknown reason is kept and shown as a code; a connector may have more reasons than we do. There is no field for
+//! an account, a URL or a sentence.
 
 use crate::messages::done::is_code;
 use crate::messages::observability::{Evidence, Report};
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     object: WaitingTag,
-    /// Until when, in RFC 3339. A wait that may end earlier is over when the connector says so.
+    /// End, in RFC 3339. A wait that may end earlier ends when the connector says so.
     pub until: String,
-    /// Why, as a code: one of [`WaitingReason`], or another.
+    /// Reason, as a code: one of [`WaitingReason`], or another.
     pub reason: String,
 }
 
@@ -29,7 +29,7 @@ enum WaitingTag {
 const TIME_BYTES_MAX: usize = 40;
 
 impl Waiting {
-    /// A wait. `None` when `until` cannot be a time or `reason` cannot be a code.
+    /// A wait. `None` when `until` is not a time or `reason` is not a code.
     #[must_use]
     pub fn new(until: impl Into<String>, reason: impl Into<String>) -> Option<Self> {
         let waiting = Self { object: WaitingTag::Waiting, until: until.into(), reason: reason.into() };
@@ -40,7 +40,7 @@ impl Waiting {
         is_code(&self.reason) && is_like_a_time(&self.until)
     }
 
-    /// What the connector waits for, for people: it follows "waiting until …: ".
+    /// The reason for people: it follows "waiting until …: ".
     #[must_use]
     pub fn because(&self) -> String {
         match WaitingReason::from_code(&self.reason) {
@@ -49,14 +49,14 @@ impl Waiting {
         }
     }
 
-    /// The one sentence about a wait, with its end as it is shown there.
+    /// One sentence about a wait, with its end as given.
     #[must_use]
     pub fn sentence(&self, until: &str) -> String {
         format!("waiting until {until}: {}", self.because())
     }
 }
 
-/// `null` says that nothing is waited for any more.
+/// `null` ends the wait.
 impl Report for Option<Waiting> {
     fn is_plausible(&self) -> bool {
         self.as_ref().is_none_or(Waiting::is_plausible)
@@ -65,7 +65,7 @@ impl Report for Option<Waiting> {
     const NULL: Evidence<Self> = Evidence::Valid(None);
 }
 
-/// Whether this has the shape of RFC 3339. Whoever compares it reads it exactly.
+/// Whether this has the shape of RFC 3339. Code that compares times parses it fully.
 fn is_like_a_time(text: &str) -> bool {
     let shape = b"dddd-dd-ddTdd:dd:dd";
     let bytes = text.as_bytes();
@@ -79,23 +79,23 @@ fn is_like_a_time(text: &str) -> bool {
 }
 
 wire_reasons! {
-    /// Why a connector waits. A connector may have other reasons; those are shown as their codes.
+    /// Reason of a wait. Other reasons are shown as their codes.
     pub enum WaitingReason {
-        /// The provider said for how long.
+        /// The provider sent a Retry-After.
         RetryAfter = "retry_after", "the provider sent Retry-After";
-        /// The provider refused requests without a time.
+        /// The provider refused requests without a Retry-After.
         Throttle = "throttle", "the provider refused requests";
         /// A quota is used up until it resets.
         Quota = "quota", "the provider's quota is used up";
-        /// The account seems to be shut out.
-        Ban = "ban", "the provider seems to have shut the account out";
+        /// The account looks banned.
+        Ban = "ban", "the provider seems to have blocked the account";
         /// The circuit is open: most requests failed.
         Circuit = "circuit", "most requests to the provider failed";
-        /// The provider failed, and the request is repeated.
+        /// The provider failed, and the request is retried.
         ServerError = "server_error", "the provider failed";
-        /// The provider answered late.
+        /// The provider answers late.
         Latency = "latency", "the provider answers late";
-        /// As many requests were sent as a learned window holds.
+        /// A learned window is used up.
         Window = "window", "the provider's limit for this period is used up";
     }
 }

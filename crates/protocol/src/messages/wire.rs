@@ -1,9 +1,9 @@
-//! How the fields of a message are read and written: each message lists its fields once, for both directions.
+//! Reads and writes the fields of messages: each message lists its fields once, for both directions.
 //!
-//! Why not a derived reader: it says "invalid type at line 1 column 97" and repeats the value. Here a fault is a code, the
-//! name of the field and its place, and the value is never repeated. `null` counts as absent, because programs in other
-//! languages write it for "nothing". Why not a derived writer: bodies, cursors and locators go out as the bytes that came
-//! in, and a derived writer would wrap or reformat them.
+//! Why not a derived parser: it reports "invalid type at line 1 column 97" and repeats the value. Here a fault is a
+//! code, a field name and a position, never the value. `null` counts as absent, because programs in other languages
+//! write it for "nothing". Why not a derived writer: bodies, cursors and locators must stay the same bytes, and a
+//! derived writer would wrap or reformat them.
 
 use crate::json::raw_json::RawJson;
 use crate::json::view::View;
@@ -11,9 +11,9 @@ use crate::messages::fields::{Fault, Fields, read_name};
 use crate::messages::line_writer::{LineWriter, write_string};
 use std::borrow::Cow;
 
-/// A value that can stand in a field.
+/// A value of a field.
 pub(crate) trait Value: Sized {
-    /// Reads it; `field` is for the fault.
+    /// Parses it; `field` is for the fault.
     fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault>;
     fn write(&self, out: &mut Vec<u8>);
 }
@@ -24,17 +24,17 @@ pub(crate) trait Holds<T> {
     fn write<'o>(value: &T, line: LineWriter<'o>, name: &str) -> LineWriter<'o>;
 }
 
-/// The field must be there.
+/// The field is required.
 pub(crate) struct Required;
-/// The field may be absent.
+/// The field is optional.
 pub(crate) struct Optional;
-/// The field may be absent; who reads it wants to see `null` then.
+/// The field is optional; written as `null` when absent.
 pub(crate) struct Nullable;
-/// The field must be there and is a list.
+/// The field is a required list.
 pub(crate) struct List;
-/// The field is a list; absent is an empty one.
+/// The field is an optional list; absent means empty.
 pub(crate) struct OptionalList;
-/// A flag; absent is `false`.
+/// A flag; absent means `false`.
 pub(crate) struct Flag;
 /// A text for people: it may be empty, and half a character in it is replaced.
 pub(crate) struct Sentence;
@@ -120,7 +120,7 @@ impl Holds<Option<String>> for Sentence {
     }
 }
 
-/// A text that names something and is not empty.
+/// A nonempty name.
 impl Value for String {
     fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
         read_name(field, view).map(Cow::into_owned)
@@ -148,7 +148,7 @@ impl Value for bool {
     }
 }
 
-/// Any value as it was written.
+/// Any value as written.
 impl Value for RawJson<'static> {
     fn read(_: &'static str, view: View<'_>) -> Result<Self, Fault> {
         Ok(view.raw().into_owned())
@@ -158,7 +158,7 @@ impl Value for RawJson<'static> {
     }
 }
 
-/// Values by name, each as it was written.
+/// Values by name, each as written.
 impl Value for Vec<(String, RawJson<'static>)> {
     fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
         let members = view.members().ok_or_else(|| Fault::malformed(field, view))?;
@@ -170,7 +170,7 @@ impl Value for Vec<(String, RawJson<'static>)> {
     }
 }
 
-/// Implements [`Value`] for a closed vocabulary: each member is written as its code.
+/// Implements [`Value`] for a fixed vocabulary: each member is written as its code.
 macro_rules! code_value {
     ($name:ident) => {
         impl $crate::messages::wire::Value for $name {
@@ -188,9 +188,8 @@ macro_rules! code_value {
     };
 }
 
-/// Reads and writes a struct whose fields are those of an object, in this order: `field: how it is held`, and after `=` a
-/// function that reads it otherwise. In brackets stands what is always written at its place: `[name = value]` must be
-/// there when it is read, `[name ~ value]` may be absent.
+/// Reads and writes a struct whose fields are those of an object, in this order: `field: holder`, and after `=`
+/// another parser. Brackets contain constants: `[name = value]` is required when read, `[name ~ value]` is optional.
 macro_rules! wire_fields {
     ($name:ident {
         $( $([$constant:ident $must:tt $value:literal])* $field:ident: $holds:ty $(= $read:path)? ),+ $(,)?

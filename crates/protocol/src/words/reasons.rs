@@ -1,8 +1,8 @@
-//! Why something is not here yet: the reasons of gaps, of our own stops, and of a provider's push-back.
+//! Reasons of gaps, of our own stops, and of pressure from a provider.
 //!
-//! Why three types and not one list of strings: only a provider's push-back may arm the cooldown
-//! that protects an account. [`PressureReason`] and [`DeferReason`] do not convert into each other,
-//! so code that arms a cooldown takes the first and cannot be handed the second (R8).
+//! Why three types: only pressure from a provider may start the cooldown that protects an account. [`PressureReason`]
+//! and [`DeferReason`] do not convert into each other, so code that starts a cooldown takes the first and cannot be
+//! given the second (R8).
 
 use crate::json::view::View;
 use crate::messages::fields::Fault;
@@ -12,31 +12,31 @@ use crate::words::violation::ViolationCode;
 use crate::words::vocabulary::{Wording, vocabulary};
 
 vocabulary! {
-    /// The provider pushes back. The only thing that arms a cooldown, and the only texts that may
-    /// say that the service is busy.
+    /// Pressure from the provider. The only reason for a cooldown, and the only texts that may say that the service
+    /// is busy.
     pub enum PressureReason {
         /// The provider refused because of a rate limit.
         RateLimited = "rate_limited",
             "The service is limiting how fast it can be asked.",
             "It answered that too many requests came in a short time.",
-            "Nothing to do: collection goes on by itself after a pause.";
-        /// The provider is overloaded or shut us out.
+            "Nothing to do: collection resumes automatically after a pause.";
+        /// The provider is overloaded or blocked us.
         UpstreamPressure = "upstream_pressure",
             "The service is busy and asked us to stay away for now.",
             "It was overloaded, or it slowed this account down.",
-            "Nothing to do: collection goes on by itself after a pause.";
+            "Nothing to do: collection resumes automatically after a pause.";
     }
 }
 
 vocabulary! {
-    /// A planned stop by our own budget. Never a failure, never source pressure.
+    /// A planned stop by our own budget. Never a failure, never pressure from the provider.
     pub enum DeferReason {
         /// The run's cap on requests is reached.
         RequestCap = "request_cap",
             "This run made as many requests as you allowed it.",
             "A cap on requests per run is set for this connection.",
             "Nothing to do: the next run continues where this one stopped.";
-        /// The run's time is over.
+        /// The run's time limit is reached.
         WallClock = "wall_clock",
             "This run used the time you allowed it.",
             "A cap on the length of a run is set for this connection.",
@@ -44,19 +44,19 @@ vocabulary! {
         /// The retries of the run are used up.
         RetryBudget = "retry_budget",
             "This run has used up its retries.",
-            "Retries are kept to a share of all requests, so that a run stops instead of insisting.",
+            "Retries are limited to a share of all requests, so that a run stops instead of retrying endlessly.",
             "Nothing to do: the next run tries again with a fresh budget.";
         /// The retries of one request are used up.
         Attempts = "attempts",
             "One request was tried as often as a request may be.",
-            "Trying the same request without end helps nobody.",
+            "Endless retries of the same request do not help.",
             "Nothing to do: a later run tries it again.";
         /// The circuit is open.
         CircuitOpen = "circuit_open",
             "This run stopped asking for a while.",
-            "Most of its last requests had failed, so going on would have been a waste.",
-            "Nothing to do: a later run starts with a single careful request.";
-        /// The next permitted send is too far away to wait for.
+            "Most of its last requests had failed, so further requests would probably have failed too.",
+            "Nothing to do: a later run starts with a single probe request.";
+        /// The next permitted send is too late to wait for.
         BeyondHorizon = "beyond_horizon",
             "This run did not wait for the time of its next request.",
             "That time is further away than a run may sleep.",
@@ -65,19 +65,19 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Why a record is a gap, where it is neither pressure nor told more precisely by its error class.
+    /// Reason of a gap that is neither pressure nor described by its error class.
     pub enum AbsenceReason {
         /// Retries are used up; on the wire also the reason of a run-cap deferral.
         RetryExhausted = "retry_exhausted",
             "A run used up its retries before it had the record.",
             "Requests of that run had failed; the record itself may not have been requested.",
             "Nothing to do: a later run requests it.";
-        /// It could not be had just now.
+        /// It could not be fetched this time.
         TemporaryUnavailable = "temporary_unavailable",
             "The record could not be loaded this time.",
             "The request for it failed in a way that usually passes.",
             "Nothing to do: a later run tries it again.";
-        /// The account may not see it as it is signed in.
+        /// The current sign-in does not give access.
         AuthFailure = "auth_failure",
             "The record could not be loaded with the present sign-in.",
             "The sign-in has expired or does not cover this record.",
@@ -87,7 +87,7 @@ vocabulary! {
             "The record no longer exists at the source.",
             "It was listed, and removed before its detail was read.",
             "Nothing to do: it is kept on record as gone.";
-        /// It is not there.
+        /// It does not exist.
         NotFound = "not_found",
             "The record was listed but not found.",
             "It was removed, or moved to another place, after it was listed.",
@@ -97,7 +97,7 @@ vocabulary! {
             "This account is not allowed to read the record.",
             "The owner of the record does not share it with this account.",
             "Nothing to do, unless you can get access to it.";
-        /// Tried too often.
+        /// Attempted too often.
         Quarantined = "quarantined",
             "The record was set aside after too many tries.",
             "Each try failed, and going on would take time from other records.",
@@ -107,7 +107,7 @@ vocabulary! {
             "The record is not available in this kind of run.",
             "The connector can read it in another mode only.",
             "Nothing to do: a run in the other mode reads it.";
-        /// The owner did not ask for it.
+        /// The owner did not request it.
         OutOfScope = "out_of_scope",
             "The record lies outside what you asked for.",
             "The grant of this connection does not cover it.",
@@ -125,12 +125,12 @@ vocabulary! {
     }
 }
 
-/// The reason of a gap, as written on the wire.
+/// The reason of a gap, as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GapReason {
-    /// The provider pushed back.
+    /// The provider rate-limited us.
     Pressure(PressureReason),
-    /// Anything else. Never arms a cooldown.
+    /// Anything else. Never starts a cooldown.
     Absence(AbsenceReason),
 }
 
@@ -152,7 +152,7 @@ impl GapReason {
             .or_else(|| AbsenceReason::from_code(code).map(Self::Absence))
     }
 
-    /// What a person is told.
+    /// Text for people.
     #[must_use]
     pub const fn wording(self) -> Wording {
         match self {
@@ -183,8 +183,8 @@ impl Value for GapReason {
 }
 
 impl DeferReason {
-    /// How this stop is written as a gap. Every planned stop has the same reason on the wire; it is
-    /// outside the pressure set, and the class [`ErrorClass::RunCapDeferred`] sets it apart.
+    /// The reason of a gap for this stop. Every planned stop has the same reason on the wire; it is no pressure
+    /// reason, and the class [`ErrorClass::RunCapDeferred`] distinguishes it.
     #[must_use]
     pub const fn gap_reason(self) -> AbsenceReason {
         match self {
@@ -197,7 +197,7 @@ impl DeferReason {
         }
     }
 
-    /// The class of the error that goes with it: a cap that the owner set is no used-up retry.
+    /// The error class for it: an owner's cap is not a used-up retry budget.
     #[must_use]
     pub const fn error_class(self) -> Option<ErrorClass> {
         match self {
@@ -208,19 +208,18 @@ impl DeferReason {
 }
 
 vocabulary! {
-    /// The classes of a gap's last error that mean something to the runtime. Connectors use many
-    /// others; those are kept and have no meaning here.
+    /// Error classes of a gap with a meaning for the runtime. Connectors use many others, which are kept and have no
+    /// meaning here.
     pub enum ErrorClass {
         /// The run reached a cap that its owner set. Nothing failed, so there is no HTTP status.
         RunCapDeferred = "run_cap_deferred",
             "This run saved a batch and stopped within its own budget.",
-            "One run may do only so much: you, the connector or Gleaner set a limit.",
+            "A limit applies to each run, set by you, the connector or Gleaner.",
             "Nothing to do: the next run continues with the rest.";
     }
 }
 
-/// What a connector's last words say about pressure: an error called `rate_limited` or
-/// `<name>_rate_limited` is a rate limit, whatever else it says.
+/// The pressure in a connector's last error: a name `rate_limited` or `<name>_rate_limited` is a rate limit.
 #[must_use]
 pub fn pressure_in_terminal_error(name: &str) -> Option<PressureReason> {
     let head = name.strip_suffix(PressureReason::RateLimited.code())?;

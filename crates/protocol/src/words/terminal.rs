@@ -1,20 +1,20 @@
-//! How a run ends: one reason per run, out of a closed list.
+//! Terminal reasons: one reason per run, from a fixed list.
 //!
-//! Why a list here and not a string in the runtime: stores, consoles and scripts compare it, and
-//! each of them must be able to name all of it. A connector that stops by itself at its budget
-//! succeeds, and its gaps say the rest; one that has to be stopped is here.
+//! Why a list here and not a string in the runtime: stores, consoles and scripts compare it, and each must be able to
+//! name all of it. A connector that stops at its own budget succeeds, and its gaps describe the rest; one that has to
+//! be stopped is here.
 
 use crate::words::vocabulary::vocabulary;
 
 vocabulary! {
-    /// Why a run is over.
+    /// Why a run ended.
     pub enum TerminalReason {
-        /// Everything asked for was collected or is named in a gap.
+        /// All requested records were collected or have a gap.
         Succeeded = "succeeded",
             "The run finished.",
             "Everything it listed is stored, or is named in a gap.",
             "Nothing to do.";
-        /// The connector gave up.
+        /// The connector reported a failure.
         ConnectorFailed = "connector_failed",
             "The connector failed.",
             "It met an error that it could not get around.",
@@ -37,14 +37,14 @@ vocabulary! {
         /// The connector broke the contract.
         ProtocolViolation = "protocol_violation",
             "The connector broke the rules of the protocol.",
-            "What it sent could not be trusted, so the run was stopped.",
+            "Its output could not be trusted, so the run was stopped.",
             "Report it to the connector's author.";
-        /// Somebody stopped it.
+        /// It was stopped on request.
         Cancelled = "cancelled",
             "The run was cancelled.",
             "You, a program on your behalf, or the connector stopped it before it had finished.",
             "Run it again to continue from the last saved slice.";
-        /// Gleaner itself could not go on.
+        /// Gleaner itself failed.
         RuntimeError = "runtime_error",
             "Gleaner could not go on with the run.",
             "Something failed on this machine, for instance the disk.",
@@ -54,7 +54,7 @@ vocabulary! {
             "The run was interrupted.",
             "Gleaner was killed, the machine went down, or the end could not be written, for instance to a full disk.",
             "Nothing to do: the next run continues from the last saved slice.";
-        /// Another machine took over.
+        /// Another process took over.
         Superseded = "superseded",
             "Another process took this run over.",
             "This one had been silent for too long, so its lease went to the other.",
@@ -79,32 +79,32 @@ vocabulary! {
             "The credentials of this connection were refused.",
             "They are wrong, have expired, or were taken back.",
             "Check them and add them again; the run is not repeated until then.";
-        /// Signing in got stuck.
+        /// The sign-in made no progress.
         SessionEstablishTimeout = "session_establish_timeout",
             "Signing in got stuck.",
             "Signing in made no progress for too long.",
             "Run it again; if it happens again, tell the connector's author.";
-        /// The run's time was over, and the connector did not stop by itself.
+        /// The run's time was over, and the connector did not stop.
         BudgetReached = "budget_reached",
             "The connector did not stop when the time for the run was over, so Gleaner stopped it.",
             "You set how long a run may take, and the connector did not heed it.",
             "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
-        /// The connector stopped talking.
+        /// The connector sent nothing.
         NoProgress = "no_progress",
             "The connector stopped making progress.",
             "It wrote nothing for too long, so it was ended.",
             "Nothing to do: the next run continues from the last saved slice.";
-        /// A binding that the connector needs is not there.
+        /// A required binding is missing.
         BindingUnavailable = "binding_unavailable",
             "The run was not started: the connector needs something that is not there.",
             "Its manifest requires a binding that this machine does not offer.",
             "Run it where that is available, or install what is missing.";
-        /// The manifest is wrong.
+        /// The manifest is invalid.
         ManifestRejected = "manifest_rejected",
             "The run was not started: the connector's manifest is wrong.",
             "It breaks a rule that keeps collected data accountable.",
             "Look at the listed faults, and report them to the connector's author.";
-        /// The scope is wrong.
+        /// The scope is invalid.
         ScopeRejected = "scope_rejected",
             "The run was not started: what it was asked for makes no sense.",
             "The scope is empty, has a wildcard, or names a stream that does not exist.",
@@ -113,7 +113,7 @@ vocabulary! {
 }
 
 impl TerminalReason {
-    /// Whether the run reached its end as planned.
+    /// Whether the run succeeded.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Succeeded)

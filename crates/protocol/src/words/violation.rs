@@ -1,14 +1,13 @@
-//! How a message breaks the contract: a code, a place, and what to tell a person about it.
+//! Violations of the contract: a code, a position, and a text for people.
 //!
-//! Why no text of the message: a line may hold a password or somebody's mail. A violation names the
-//! line, the byte, the field, the stream and the record's key, and never carries the bytes
-//! themselves. The vocabulary is that of the whole contract: this crate finds the faults that show
-//! in one line, the engine those that show in a run, and both say them in the same words.
+//! Why no text of the message: a line may hold a password or private mail. A violation names the line, the byte, the
+//! field, the stream and the record's key, never the bytes. The vocabulary covers the whole contract: this crate
+//! finds the faults in one line, the engine those in a run, and both use the same texts.
 
 use crate::words::vocabulary::{Wording, vocabulary};
 use std::fmt;
 
-/// Where in a connector's output.
+/// Position in a connector's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line, counted from 1; blank lines count.
@@ -23,12 +22,12 @@ impl fmt::Display for Position {
     }
 }
 
-/// One breach of the contract. It ends the run.
+/// One violation of the contract. It ends the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What kind of breach.
+    /// Kind of violation.
     pub code: ViolationCode,
-    /// Where, if it is about a line.
+    /// Position, if it is about a line.
     pub position: Option<Position>,
     /// The field of the message, if it is about one.
     pub field: Option<&'static str>,
@@ -38,45 +37,45 @@ pub struct Violation {
     pub key: Option<String>,
 }
 
-/// How much of a name is repeated in a violation. Names are short; what is longer is not a name.
+/// Maximum length of a name in a violation. A longer text is not a name.
 const NAME_BYTES_MAX: usize = 200;
 
 impl Violation {
-    /// A breach of which nothing more is known yet.
+    /// A violation without details.
     #[must_use]
     pub const fn new(code: ViolationCode) -> Self {
         Self { code, position: None, field: None, stream: None, key: None }
     }
 
-    /// The same, with its place.
+    /// Adds the position.
     #[must_use]
     pub const fn at(mut self, line: u64, offset: u64) -> Self {
         self.position = Some(Position { line, offset });
         self
     }
 
-    /// The same, with the field that it is about.
+    /// Adds the field.
     #[must_use]
     pub const fn in_field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
         self
     }
 
-    /// The same, with the stream that it is about.
+    /// Adds the stream.
     #[must_use]
     pub fn of_stream(mut self, stream: &str) -> Self {
         self.stream = Some(shorten(stream));
         self
     }
 
-    /// The same, with the key of the record that it is about.
+    /// Adds the key of the record.
     #[must_use]
     pub fn of_key(mut self, key: &str) -> Self {
         self.key = Some(shorten(key));
         self
     }
 
-    /// What a person is told.
+    /// Text for people.
     #[must_use]
     pub const fn wording(&self) -> Wording {
         self.code.wording()
@@ -100,7 +99,7 @@ impl fmt::Display for Violation {
         if let Some(field) = self.field {
             write!(f, ", field {field}")?;
         }
-        // Quoted and escaped: a name from a connector may hold anything a terminal would obey.
+        // Quoted and escaped: a name from a connector may contain terminal control characters.
         if let Some(stream) = &self.stream {
             write!(f, ", stream {stream:?}")?;
         }
@@ -114,7 +113,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 vocabulary! {
-    /// Every way to break the contract. All of them end the run; what was committed stays.
+    /// All violations of the contract. All of them end the run; committed data stays.
     pub enum ViolationCode {
         /// Not JSON.
         BadJson = "bad_json",
@@ -161,12 +160,12 @@ vocabulary! {
             "The connector's output ended in the middle of a message.",
             "It crashed, was killed, or stopped before its output was written out.",
             "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
-        /// A line that is JSON and no object.
+        /// JSON, but not an object.
         NotAnObject = "not_an_object",
             "The connector wrote a line that is not a message.",
             "Every line must be one JSON object.",
             "Report it to the connector's author with the line; logs belong on stderr.";
-        /// A type that nobody knows.
+        /// An unknown type.
         UnknownType = "unknown_type",
             "The connector sent a message of a type that is not known.",
             "It may be made for a newer version of the protocol.",
@@ -186,12 +185,12 @@ vocabulary! {
             "The connector sent a name or key with half a character in it.",
             "It cut a text in the middle of a character; such a key cannot be found again.",
             "Report it to the connector's author with the line and field.";
-        /// A recovery hint that cannot be read.
+        /// An invalid recovery hint.
         MalformedHint = "malformed_hint",
             "The connector sent a recovery hint that is not known.",
-            "What to do about a skip must be one of the agreed actions.",
+            "The action for a skip must be one of the agreed ones.",
             "Report it to the connector's author with the line.";
-        /// A continuation that cannot be read.
+        /// An invalid continuation.
         MalformedContinuation = "malformed_continuation",
             "The connector sent a continuation that cannot be read.",
             "Without exact bounds nobody can tell what was covered.",
@@ -201,42 +200,42 @@ vocabulary! {
             "The connector gave a reason for a gap that is not known.",
             "The reason decides what happens next, so it must be one of the agreed ones.",
             "Update Gleaner, or report it to the connector's author.";
-        /// A run-cap deferral that claims a failure.
+        /// A run-cap deferral that reports a failure.
         ContradictoryGap = "contradictory_gap",
             "The connector sent a gap that says two things at once.",
             "A stop by the run's own budget is no failure: it has its own reason and no HTTP status.",
             "Report it to the connector's author with the line.";
-        /// An error although everything went well, or none although it did not.
+        /// A success with an error, or a failure without one.
         ContradictoryDone = "contradictory_done",
             "The connector ended with a status and an error that disagree.",
             "A run that succeeded has no error.",
             "Report it to the connector's author.";
-        /// Something after the last message.
+        /// A message after DONE.
         AfterDone = "after_done",
             "The connector went on writing after it said that it was done.",
-            "What comes after the end cannot be accounted for.",
+            "Output after the end cannot be accounted for.",
             "Report it to the connector's author with the line.";
-        /// A stream that was not asked for.
+        /// An unrequested stream.
         StreamOutOfScope = "stream_out_of_scope",
             "The connector sent something for a stream that it was not asked for.",
             "Only what you granted may be collected.",
             "Add the stream to the grant if you want it; otherwise report it to the author.";
-        /// A key that was not asked for.
+        /// An unrequested key.
         KeyOutOfResources = "key_out_of_resources",
             "The connector sent a record that it was not asked for.",
             "The grant names the records to collect, and this one is not among them.",
             "Add the record to the grant if you want it; otherwise report it to the author.";
-        /// A field that was not asked for.
+        /// An unrequested field.
         FieldOutOfScope = "field_out_of_scope",
             "The connector sent a record with a field that it was not asked for.",
             "The grant names the fields to collect, and this one is not among them.",
             "Add the field to the grant if you want it; otherwise report it to the author.";
-        /// A time that was not asked for.
+        /// An unrequested time.
         TimeOutOfRange = "time_out_of_range",
-            "The connector sent a record from a time that it was not asked for.",
+            "The connector sent a record outside the requested time range.",
             "The grant has a range of time, and this record lies outside it.",
             "Widen the range if you want it; otherwise report it to the author.";
-        /// A tombstone where nothing can be deleted.
+        /// A tombstone in an append-only stream.
         DeleteOnAppendOnly = "delete_on_append_only",
             "The connector deleted a record in a stream where nothing is ever deleted.",
             "The manifest says that this stream only grows.",
@@ -266,7 +265,7 @@ vocabulary! {
             "The connector's coverage report names a parent that its manifest does not declare.",
             "Only a declared parent's checkpoint can depend on a report.",
             "Report it to the connector's author: manifest and connector disagree.";
-        /// A report for a stream that rides on its parent's checkpoint.
+        /// A report for a stream that uses its parent's checkpoint.
         CoverageForChild = "coverage_for_child",
             "The connector sent a coverage report for a stream that shares another's checkpoint.",
             "Such a stream is accounted for by its parent.",
@@ -281,7 +280,7 @@ vocabulary! {
             "The connector went on writing while its question was open.",
             "After a question it must wait for the answer.",
             "Report it to the connector's author with the line.";
-        /// The number of records is not what was seen.
+        /// The number of records does not match.
         CountMismatch = "count_mismatch",
             "The connector counted other records than arrived.",
             "Either a record was lost on the way, or the connector counts wrongly.",
@@ -291,12 +290,12 @@ vocabulary! {
             "The connector's exit code contradicts its last message.",
             "Code 0 means success, and any other code means that it did not succeed.",
             "Report it to the connector's author.";
-        /// No last message.
+        /// No DONE message.
         ExitWithoutDone = "exit_without_done",
             "The connector stopped without saying that it was done.",
             "It crashed or was killed, so nobody knows whether it had finished.",
             "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
-        /// The connection's own credential in what would be stored.
+        /// The connection's own credential in data to be stored.
         CredentialInOutput = "credential_in_output",
             "The connector sent its own credential as data.",
             "Stored data can be read by others than you, and a credential must not be in it.",

@@ -1,17 +1,17 @@
-//! Closed vocabularies: a code for programs and a text for people, declared together.
+//! Fixed vocabularies: a code for programs and a text for people, declared together.
 //!
-//! Why a macro: a code without a text compiles nowhere, a list of all codes cannot miss one, and a
-//! text can be changed without touching a program. Codes are written on the wire and in stores, so
-//! they stay; texts may change. Nothing here is open: there is no variant "other".
+//! Why a macro: a code without a text does not compile, a list of all codes cannot miss one, and a text can change
+//! without touching a program. Codes are on the wire and in stores, so they are stable; texts may change. There is no
+//! variant "other".
 
-/// What a person is told about a code. Three sentences, each with its own job.
+/// Text for people about a code. Three sentences, each with its own purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wording {
-    /// What happened.
+    /// The event.
     pub what: &'static str,
     /// Why it happened, or why it matters.
     pub why: &'static str,
-    /// What to do next, or that nothing needs to be done.
+    /// The next step, or that nothing needs to be done.
     pub next: &'static str,
 }
 
@@ -32,7 +32,7 @@ macro_rules! coded_enum {
             /// Every member.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The stable code, as it is written on the wire and in stores.
+            /// The stable code, as on the wire and in stores.
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$variant => $code,)+ }
@@ -64,7 +64,7 @@ macro_rules! vocabulary {
         }
 
         impl $name {
-            /// What a person is told.
+            /// Text for people.
             #[must_use]
             pub const fn wording(self) -> $crate::words::vocabulary::Wording {
                 match self {
@@ -81,7 +81,7 @@ macro_rules! vocabulary {
     };
 }
 
-/// Declares an enum whose variants have a code only: words of the wire that no person is shown.
+/// Declares an enum whose variants have a code only: words of the wire that are not shown to people.
 macro_rules! wire_words {
     ($(#[$meta:meta])* pub enum $name:ident $words:tt) => {
         $crate::coded_enum! { $(#[$meta])* pub enum $name $words }
@@ -97,14 +97,14 @@ macro_rules! wire_words {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
-                // The word itself is not repeated: it may be anything.
+                // The word itself is not repeated: it may be private.
                 Self::from_code(&word).ok_or_else(|| serde::de::Error::custom("not a word of the vocabulary"))
             }
         }
     };
 }
 
-/// The same, each with what follows "because" when a person is told.
+/// The same, each with the text after "because" for people.
 macro_rules! wire_reasons {
     (
         $(#[$meta:meta])*
@@ -116,7 +116,7 @@ macro_rules! wire_reasons {
         }
 
         impl $name {
-            /// What follows "because" when a person is told.
+            /// The text after "because" for people.
             #[must_use]
             pub const fn because(self) -> &'static str {
                 match self { $(Self::$variant => $because,)+ }

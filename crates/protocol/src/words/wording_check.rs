@@ -1,8 +1,7 @@
-//! The check of all texts for people: every code has one, none is used twice, and nobody is blamed wrongly.
+//! Checks all texts for people: every code has one, none is used twice, and the provider is not blamed wrongly.
 //!
-//! Why a check at start besides the tests: texts are translated and edited by people who do not run
-//! the tests. A program that would show an empty or a false sentence says so before it begins. It
-//! looks at words only and cannot judge whether a sentence is good.
+//! Why a check at start besides the tests: people who translate and edit texts do not run the tests. The program
+//! reports an empty or false sentence before it begins. It compares words only and cannot judge a sentence.
 
 use crate::manifest::ManifestFaultCode;
 use crate::messages::hints::RecoveryAction;
@@ -11,13 +10,13 @@ use crate::words::terminal::TerminalReason;
 use crate::words::violation::ViolationCode;
 use crate::words::vocabulary::Wording;
 
-/// A text that must not be shown.
+/// An invalid text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WordingFault {
     /// A sentence is missing.
     #[error("the text of {0} is not complete")]
     Incomplete(&'static str),
-    /// It says that the service is busy, and the code is not one of source pressure.
+    /// It says that the service is busy, and the code is not a pressure reason.
     #[error("the text of {0} blames the service")]
     BlamesTheService(&'static str),
     /// Two codes are told in the same words.
@@ -29,7 +28,7 @@ pub enum WordingFault {
 ///
 /// # Errors
 ///
-/// The first text that must not be shown.
+/// The first invalid text.
 pub fn check_wording() -> Result<(), WordingFault> {
     check(&all_entries())
 }
@@ -82,7 +81,7 @@ fn is_sentence(text: &str) -> bool {
     text.starts_with(char::is_uppercase) && text.ends_with('.') && text.contains(' ')
 }
 
-/// Words that say a provider is under load. Only source pressure may use them.
+/// Words for a provider under load. Only pressure reasons may use them.
 const BLAME: [&str; 9] = [
     "busy",
     "overload",

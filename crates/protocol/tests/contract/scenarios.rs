@@ -81,7 +81,7 @@ fn manifest_schema_accepts_all_valid_coverage_policy_values() {
             let text = manifest("", &stream("s", &format!(r#","coverage_policy":"{policy}"{required}"#)));
             let read = parse(&text);
             assert_eq!(Some(read.streams[0].coverage_policy), CoveragePolicy::from_code(policy));
-            // Requiring what cannot be had is warned about, and refused in our own manifests.
+            // A required stream that collects nothing is a warning, and a fault in our own manifests.
             let contradiction = matches!(policy, "unavailable" | "unsupported") && !required.contains("false");
             assert_eq!(read.warnings.len(), usize::from(contradiction), "{policy} {required}");
             assert_eq!(read.streams[0].requires_what_it_cannot_collect(), contradiction);

@@ -264,7 +264,7 @@ fn the_comparison_notices_a_reader_that_depends_on_the_cuts() {
     assert_ne!(careless(vec![input]), careless(input.chunks(5).collect()));
 }
 
-/// What was fed is not kept, so the rest of it is gone. Going on would lose messages in silence, and
+/// Fed data is not kept, so the rest is lost. Going on would lose messages in silence, and
 /// once read places of the old bytes in the new ones.
 #[test]
 fn events_that_were_left_end_the_output_instead_of_being_lost_in_silence() {

@@ -5,10 +5,10 @@ use crate::world::{BEGIN, DAY, Ending, HOUR, MINUTE, World, every, facts, plan};
 use gleaner_schedule::{Facts, Kind, Limits, OwnerWish};
 use std::ops::Range;
 
-/// What a full run sends before it gives up: four tries of its first request. A probe sends one.
+/// Requests of a full run before it gives up: four tries of its first request. A probe sends one.
 const REQUESTS_PER_RUN: u64 = 4;
 
-/// What the provider of a connection is like while it is away, and how often the connection runs.
+/// Behavior of a provider during its outage, and how often the connection runs.
 #[derive(Clone, Copy, Debug)]
 struct Away {
     ending: Ending,

@@ -25,7 +25,7 @@ pub(crate) fn every(millis: u64) -> Cadence {
 
 /// A plan that runs by itself.
 pub(crate) fn plan(wish: OwnerWish) -> Plan {
-    Plan::of(None, &OwnerWish { mode: Some(gleaner_schedule::Mode::Automatic), ..wish })
+    Plan::combine(None, &OwnerWish { mode: Some(gleaner_schedule::Mode::Automatic), ..wish })
 }
 
 pub(crate) fn facts(connection: &str, provider: &str, plan: Plan) -> Facts {
@@ -88,7 +88,7 @@ pub(crate) type Provider<'p> = dyn FnMut(&Launch, u64) -> (u64, Ending) + 'p;
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler,
     pub(crate) now: u64,
-    /// What the clock on the wall is ahead of the true time.
+    /// Seconds by which the wall clock is ahead of the true time.
     pub(crate) ahead: i64,
     pub(crate) facts: BTreeMap<String, Facts>,
     pub(crate) started: Vec<Started>,
@@ -160,14 +160,14 @@ impl World {
     }
 }
 
-/// What a store would say after this run.
+/// Facts of a store after this run.
 fn end(facts: &mut Facts, launch: &Launch, ending: Ending, began: WallTime, now: WallTime, run: &RunId) {
     let reason = match ending {
         Ending::Success | Ending::Budget => TerminalReason::Succeeded,
         Ending::Failure | Ending::Down => TerminalReason::ConnectorFailed,
         Ending::Pressure => TerminalReason::SourceCooldown,
     };
-    // A run at its budget leaves a gap, as one that was pushed back does. What arms a rest is for the engine to say.
+    // A run at its budget leaves a gap, like a rate-limited one. The engine decides what starts a cooldown.
     let mut pressure = PressureSeen::default();
     pressure.gap(match ending {
         Ending::Budget => Some(GapReason::Absence(DeferReason::RequestCap.gap_reason())),

@@ -216,7 +216,7 @@ fn what_fails_again_and_again_is_tried_less_and_less_and_then_waits_for_the_owne
     let mut renewed = world.facts["c007"].clone();
     renewed.renewed = true;
     let now = WallTime::from_unix_millis(BEGIN + 365 * DAY);
-    assert!(matches!(Next::of(&renewed, now), Next::Run { at, kind: Kind::Full, .. } if at == now));
+    assert!(matches!(Next::steady(&renewed, now), Next::Run { at, kind: Kind::Full, .. } if at == now));
 }
 
 /// Connections that stop at their own budget in each of their runs: they go on soon, and never rest.

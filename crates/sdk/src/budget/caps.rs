@@ -1,37 +1,32 @@
-//! The bounds that an owner may set for a connector, read from its environment and from START.
+//! Caps that an owner may set for a connector, from its environment and from START.
 //!
-//! All are off unless set. Unset, empty, not a number, zero or less: each of these is "off", because a
-//! cap that came from a typing error would leave data uncollected without anybody having asked for it.
-//! Every cap only makes a run stop earlier. None raises a rate, a retry budget or a concurrency.
+//! All are off unless set. Unset, empty, not a number, zero or less all mean "off", because a typing error must not
+//! leave data uncollected. A cap only makes a run stop earlier. None raises a rate, a retry budget or a concurrency.
 
 use gleaner_protocol::RunBudget;
 use std::time::Duration;
 
-/// The bounds of one run. `None` is off.
+/// Caps of one run. `None` is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Caps {
-    /// `PDPP_<CONNECTOR>_MAX_DETAIL_FETCHES_PER_RUN`: how many details one run may fetch.
+    /// `PDPP_<CONNECTOR>_MAX_DETAIL_FETCHES_PER_RUN`: maximum of detail fetches per run.
     pub(crate) max_detail_fetches: Option<u64>,
-    /// `PDPP_<CONNECTOR>_MAX_RUN_WALL_CLOCK_MS`: how long it may collect, from the first time that the
-    /// budget is asked.
+    /// `PDPP_<CONNECTOR>_MAX_RUN_WALL_CLOCK_MS`: maximum time of collecting, from the first check of the budget.
     pub(crate) max_wall_clock: Option<Duration>,
-    /// `PDPP_<CONNECTOR>_MAX_TAIL_DEFERRAL_GAPS_PER_RUN`: how many gaps of single records one run may
-    /// write for what a cap left; the rest becomes one backlog gap. A record that was requested and failed is
-    /// not counted.
+    /// `PDPP_<CONNECTOR>_MAX_TAIL_DEFERRAL_GAPS_PER_RUN`: maximum of single-record gaps that one run writes for items
+    /// left by a cap; the rest becomes one backlog gap. Records that were requested and failed do not count.
     pub(crate) tail_chunk: Option<u64>,
-    /// `PDPP_<CONNECTOR>_PACING_MIN_INTERVAL_MS`: the owner's one number, the shortest time between two
-    /// requests. Smaller is faster and risks the account; the default is that of the client.
+    /// `PDPP_<CONNECTOR>_PACING_MIN_INTERVAL_MS`: the ceiling, the shortest time between two requests. Smaller is
+    /// faster and risks the account; the default is the client's.
     pub(crate) min_interval: Option<Duration>,
-    /// Requests of the run, retries included: `START.run_budget.max_requests` or `GLEANER_MAX_REQUESTS`,
-    /// whichever is less.
+    /// Requests of the run, retries included: the lower of `START.run_budget.max_requests` and
+    /// `GLEANER_MAX_REQUESTS`.
     pub(crate) max_requests: Option<u64>,
-    /// How long the run may take, from its START: `START.run_budget.max_duration_ms` or
-    /// `GLEANER_MAX_DURATION_MS`, whichever is less.
+    /// Time of the run from its START: the lower of `START.run_budget.max_duration_ms` and `GLEANER_MAX_DURATION_MS`.
     pub(crate) max_duration: Option<Duration>,
 }
 
-/// How many gaps of single records are written for what a cap left, where the owner set a cap and not
-/// this. Written in a second, and few enough to be recovered in one later run.
+/// Default of `tail_chunk` when another cap is set. Written in a second, and few enough to recover in one later run.
 pub(crate) const TAIL_CHUNK_WITH_A_CAP: u64 = 500;
 
 impl Caps {
@@ -66,13 +61,13 @@ impl Caps {
             || self.max_duration.is_some()
     }
 
-    /// How many gaps of single records one run may write for a tail; `None` for any number.
+    /// Maximum of single-record gaps for the tail of one run; `None`: unlimited.
     pub(crate) fn effective_chunk(&self) -> Option<u64> {
         self.tail_chunk.or_else(|| self.bounds_the_run().then_some(TAIL_CHUNK_WITH_A_CAP))
     }
 }
 
-/// What an owner may set for one connector, after the part of the name that is its key.
+/// Suffixes of a connector's own variables.
 const OWN_VARIABLES: [&str; 4] =
     ["MAX_DETAIL_FETCHES_PER_RUN", "MAX_RUN_WALL_CLOCK_MS", "MAX_TAIL_DEFERRAL_GAPS_PER_RUN", "PACING_MIN_INTERVAL_MS"];
 
@@ -81,13 +76,13 @@ pub fn variable_names(connector_key: &str) -> [String; 4] {
     OWN_VARIABLES.map(|name| variable_name(connector_key, name))
 }
 
-/// The name of a connector's own variable: its key in capitals, and `_` for what names cannot have.
+/// Name of a connector's own variable: its key in upper case, with `_` for invalid characters.
 fn variable_name(connector_key: &str, name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("PDPP_{}_{name}", connector_key.chars().map(plain).collect::<String>())
 }
 
-/// A number above zero, or nothing.
+/// A number above zero, or `None`.
 fn number(text: Option<String>) -> Option<u64> {
     text?.trim().parse().ok().filter(|&number| number > 0)
 }

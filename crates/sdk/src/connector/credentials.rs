@@ -1,19 +1,19 @@
-//! What a connector signs in with: from its environment, or asked for, or missed by name.
+//! Credentials of a connector: from its environment, or asked from the owner.
 //!
-//! They are looked for before anything is collected. If one is not there and somebody can answer, the
-//! owner is asked and nothing else is said until the answer is there. If nobody can answer, the run fails
-//! at once and names what is missing: waiting would be for ever.
+//! They are looked up before anything is collected. If one is missing and somebody can answer, the owner is asked,
+//! and nothing else is sent until the answer arrives. If nobody can answer, the run fails at once and names the
+//! missing ones.
 
 use crate::emit::Emitter;
 use crate::question::{self, Answered, Question, Reply};
 use crate::stop::Stop;
 use gleaner_protocol::{Auth, Manifest, RecoveryAction};
 
-/// The credentials of one connection, by the names that the manifest requires and their aliases.
+/// Credentials of one connection, by required name and alias.
 pub(crate) type Credentials = Reply;
 
 impl Credentials {
-    /// Every value once, as one text: what tells this account from others.
+    /// All values as one text, to identify the account.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         let mut values = self.values.values().map(String::as_str).collect::<Vec<_>>();
         values.sort_unstable();
@@ -21,7 +21,7 @@ impl Credentials {
         (!values.is_empty()).then(|| values.join("\0"))
     }
 
-    /// A value is known by all names of its group.
+    /// A value has all names of its group.
     fn put(&mut self, group: &[String], value: &str) {
         for name in group {
             self.values.insert(name.clone(), value.to_owned());
@@ -29,8 +29,7 @@ impl Credentials {
     }
 }
 
-/// Finds every credential that the manifest requires. When answers come from a recording, nobody is signed in to and
-/// nobody is asked: what is not there gets a placeholder.
+/// Finds every required credential. A replay needs no sign-in and asks nobody: missing ones get a placeholder.
 pub(crate) fn obtain(
     emitter: &mut Emitter<'_>,
     manifest: &Manifest,
@@ -51,9 +50,9 @@ pub(crate) fn obtain(
     let sentence = format!("{} needs {} to sign in", manifest.display_name, named(&missing));
     if !someone_can_answer {
         let advice = "set it for this connection, and run again";
-        return Err(missing_for_good(format!("{sentence}, and nobody can be asked; {advice}")));
+        return Err(missing_for_good(format!("{sentence}, and this run cannot ask the owner; {advice}")));
     }
-    // One name of each group is enough to ask for.
+    // One name of each group is enough.
     let names = missing.iter().filter_map(|group| group.first().cloned()).collect();
     match question::put(emitter, &Question::missing(sentence.clone(), names))? {
         Answered::Values(values) => {
@@ -69,7 +68,7 @@ pub(crate) fn obtain(
     }
 }
 
-/// Puts what is there into `found`, and returns the groups of which nothing is.
+/// Puts the values into `found`, and returns the groups without one.
 fn search<'a>(auth: &'a Auth, variable: &dyn Fn(&str) -> Option<String>, found: &mut Credentials) -> Vec<&'a [String]> {
     let mut missing = Vec::new();
     for group in &auth.required {

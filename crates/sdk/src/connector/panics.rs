@@ -1,7 +1,6 @@
-//! Where an author's code panicked.
+//! Location of a panic in an author's code.
 //!
-//! The text of a panic may quote a record, so it stays on standard error. Its place, a file and a line,
-//! may be told.
+//! The text of a panic may quote a record, so it stays on stderr. Its file and line may be reported.
 
 use std::cell::RefCell;
 use std::panic;
@@ -10,7 +9,7 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes the place of every panic from now on, besides what was done about it before.
+/// Records the location of every panic from now on, beside the existing hook.
 pub(crate) fn note_places() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -20,7 +19,7 @@ pub(crate) fn note_places() {
     }));
 }
 
-/// Where this thread panicked last.
+/// Location of this thread's last panic.
 pub(crate) fn last_place() -> Option<String> {
     LAST.with_borrow_mut(Option::take)
 }

@@ -5,20 +5,20 @@ use crate::stop::Stop;
 use gleaner_protocol::{RawJson, RecordKey};
 use serde::Serialize;
 
-/// What an author says about one record.
+/// One record of an author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewRecord {
-    /// `None` for the stream that it was asked for.
+    /// `None` for the requested stream.
     stream: Option<String>,
     key: RecordKey<'static>,
     body: Body,
 }
 
-/// What is to be said about a record.
+/// Content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     Written(RawJson<'static>),
-    /// It could not be written as JSON. It is rejected like any that does not fit.
+    /// It could not be serialized as JSON. It is rejected like an invalid one.
     Unwritable,
     Deleted,
 }
@@ -28,7 +28,7 @@ impl NewRecord {
         Self { stream: stream.map(ToOwned::to_owned), key: key.into_owned(), body }
     }
 
-    /// Sends it; `stream` is the one that it was asked for.
+    /// Sends it; `stream` is the requested one.
     pub(crate) fn send(self, emitter: &mut Emitter<'_>, stream: &str) -> Result<Emitted, Stop> {
         self.body.send(emitter, self.stream.as_deref().unwrap_or(stream), self.key)
     }

@@ -1,31 +1,30 @@
-//! Records that do not fit: counted, and reported without their content.
+//! Invalid records: counted, and reported without their content.
 //!
-//! A report names the stream, the key and the place of the fault. A place is a path through the record;
-//! of its names only those are shown that the schema itself has, because others may be data. The first
-//! faults of a stream are reported one by one, the rest as a number: a changed interface at the provider
-//! makes every record unfit, and a million reports say no more than a hundred.
+//! A report names the stream, the key and the path of the fault. The path shows only names of the schema, because
+//! others may be data. The first faults of a stream are reported one by one, the rest as a number: after a change of
+//! the provider's API every record may be invalid, and a million reports say no more than a hundred.
 
 use gleaner_protocol::{Manifest, RawJson, RecordKey, RecoveryAction, RecoveryHint, SkipResult};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many of a stream are reported one by one.
+/// Single reports per stream.
 const REPORTS_MAX: u64 = 100;
 
-/// Why a record does not fit.
+/// Why a record is invalid.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It cannot be written as JSON.
+    /// It cannot be serialized as JSON.
     NotJson,
-    /// It is JSON, and no object.
+    /// It is not an object.
     NotAnObject,
-    /// It has no key, an empty one, or one with U+0000 in it.
+    /// Its key is missing, empty, or contains U+0000.
     Key,
-    /// It does not fit its schema, at this JSON pointer.
+    /// It does not match its schema, at this JSON pointer.
     Schema(String),
-    /// It holds the credential of the connection.
+    /// It contains the credential of the connection.
     Credential,
-    /// It is longer than a runtime reads.
+    /// It is longer than a line may be.
     TooLong,
 }
 
@@ -41,17 +40,17 @@ impl Fault {
 
     const fn text(&self) -> &'static str {
         match self {
-            Self::NotJson => "it cannot be written as JSON",
+            Self::NotJson => "it cannot be serialized as JSON",
             Self::NotAnObject => "it is not an object",
             Self::Key => "its key is empty or holds U+0000",
-            Self::Schema(_) => "it does not fit the schema of its stream",
-            Self::Credential => "it holds the credential of this connection",
+            Self::Schema(_) => "it does not match the schema of its stream",
+            Self::Credential => "it contains the credential of this connection",
             Self::TooLong => "it is longer than a line may be",
         }
     }
 }
 
-/// A key must name something.
+/// Checks a key.
 pub(super) fn fault_of_key(key: &RecordKey<'_>) -> Option<Fault> {
     let is_no_name = |part: &str| part.is_empty() || part.contains('\0');
     let is_unusable = match key {
@@ -61,7 +60,7 @@ pub(super) fn fault_of_key(key: &RecordKey<'_>) -> Option<Fault> {
     is_unusable.then_some(Fault::Key)
 }
 
-/// What was rejected so far, by stream. A manifest has at most a thousand streams.
+/// Rejections so far, by stream. A manifest has at most a thousand streams.
 #[derive(Debug, Default)]
 pub(super) struct Rejections {
     streams: BTreeMap<String, Rejected>,
@@ -70,12 +69,12 @@ pub(super) struct Rejections {
 #[derive(Debug, Default)]
 struct Rejected {
     count: u64,
-    /// The names that the schema itself has; made when the first record does not fit.
+    /// Names in the schema; collected at the first invalid record.
     names: Option<BTreeSet<String>>,
 }
 
 impl Rejections {
-    /// Counts a record, and returns the report if it gets one of its own.
+    /// Counts a record, and returns its own report if it gets one.
     pub(super) fn add(
         &mut self,
         manifest: &Manifest,
@@ -97,19 +96,19 @@ impl Rejections {
         let diagnostics = place.and_then(|place| RawJson::new(serde_json::json!({"pointer": place}).to_string()).ok());
         let mut skip = report(stream, fault.reason(), format!("a record was left out: {}{at}", fault.text()));
         skip.diagnostics = diagnostics;
-        // A credential in the key must not get out through its report.
+        // A credential in the key must not leak through its report.
         let names_key = !matches!(fault, Fault::Credential | Fault::Key);
         skip.resources = names_key.then(|| key.canonical().into_owned()).into_iter().collect();
         Some(skip)
     }
 
-    /// One report for each stream of which more was rejected than was reported.
+    /// One report for each stream with more rejections than reports.
     pub(super) fn take_rest(&mut self) -> Vec<SkipResult> {
         let streams = std::mem::take(&mut self.streams);
         let more = streams.into_iter().filter(|(_, rejected)| rejected.count > REPORTS_MAX);
         let say = |(stream, rejected): (String, Rejected)| {
             let rest = rejected.count - REPORTS_MAX;
-            report(&stream, "records_rejected", format!("{rest} more records were left out because they do not fit"))
+            report(&stream, "records_rejected", format!("{rest} more invalid records were left out"))
         };
         more.map(say).collect()
     }
@@ -125,7 +124,7 @@ fn report(stream: &str, reason: &str, message: String) -> SkipResult {
     }
 }
 
-/// A path of which only numbers and the schema's own names are shown.
+/// A path that shows only numbers and names of the schema.
 fn shown(pointer: &str, names: &BTreeSet<String>) -> String {
     let own = |segment: &str| {
         let name = segment.replace("~1", "/").replace("~0", "~");
@@ -135,13 +134,13 @@ fn shown(pointer: &str, names: &BTreeSet<String>) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// Every property that a stream's schema names, at any depth, and the field that its time is in.
+/// All property names in a stream's schema, at any depth, and its time field.
 fn names_in_schema(manifest: &Manifest, stream: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let Some(stream) = manifest.stream(stream) else { return names };
     names.extend(stream.consent_time_field.clone());
     let schema = stream.schema.as_ref().and_then(|schema| serde_json::from_str::<Value>(schema.as_str()).ok());
-    // A manifest has at most 4 MiB, and its nesting was bounded when it was read.
+    // A manifest has at most 4 MiB, and its nesting was limited when it was parsed.
     let mut open = Vec::from_iter(schema);
     while let Some(value) = open.pop() {
         match value {

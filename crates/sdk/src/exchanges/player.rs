@@ -1,9 +1,9 @@
-//! Finding the answer to a request in a recording.
+//! Finds the answer to a request in a recording.
 //!
-//! Method and URL must be the same; the order of a query does not count, and what was masked stands for
-//! anything. Of several answers those to the same body come first. The n-th such request gets the n-th answer,
-//! and when there are no more, the last one again. A request that is not there is a fault of the recording or
-//! of the connector and never the provider's, so it is remembered and ends the run.
+//! Method and URL must match; the order of query parameters does not count, and a mask matches anything. Of several
+//! answers those to the same body come first. The n-th such request gets the n-th answer, and after the last one the
+//! last again. A missing request is a fault of the recording or the connector, never the provider's, so it is
+//! remembered and ends the run.
 
 use super::recorder::kept_body;
 use super::recording::{Exchange, Outcome, Recording};
@@ -12,7 +12,7 @@ use gleaner_http::client::{Asked, BodyEnd, NoReply, Player, Reply};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// A URL in a message: enough to see where two differ.
+/// URL length in a message: enough to see a difference.
 const URL_CHARS_MAX: usize = 200;
 
 /// A recording that answers.
@@ -20,9 +20,9 @@ const URL_CHARS_MAX: usize = 200;
 pub(crate) struct Played {
     exchanges: Vec<Exchange>,
     is_full: bool,
-    /// Whether it stands for a provider, which knows nothing of what is not in it.
+    /// Whether it represents a provider, which answers 404 to unknown requests.
     is_sample: bool,
-    /// Numbers of exchanges by method and URL, its query in order.
+    /// Indexes of exchanges by method and URL, with a sorted query.
     by_request: BTreeMap<(String, String), Vec<usize>>,
     scrubber: RwLock<Scrubber>,
     state: Mutex<State>,
@@ -30,7 +30,7 @@ pub(crate) struct Played {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many answers to one request were given out, by the first of them and their number.
+    /// Answers given so far, by first index and number of the group.
     given: BTreeMap<(usize, usize), usize>,
     missed: Option<String>,
 }
@@ -47,17 +47,17 @@ impl Played {
         Self { exchanges, is_full, is_sample: false, by_request, scrubber, state }
     }
 
-    /// One that stands for a provider.
+    /// A recording that represents a provider.
     pub(crate) fn sample(recording: Recording) -> Self {
         Self { is_sample: true, ..Self::new(recording) }
     }
 
-    /// These are what was masked when it was recorded, or stand in its place.
+    /// Secrets that were masked in the recording, or their replacements.
     pub(crate) fn keep_secret(&self, secrets: &[String]) {
         *self.scrubber.write().unwrap_or_else(PoisonError::into_inner) = Scrubber::new(secrets);
     }
 
-    /// The first request that was not there.
+    /// The first missing request.
     pub(crate) fn missed(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).missed.clone()
     }
@@ -88,16 +88,16 @@ impl Played {
         Ok(Some(&self.exchanges[number]))
     }
 
-    /// Which request is not there, and which is nearest to it.
+    /// Describes the missing request and the nearest recorded one.
     fn not_there(&self, asked: &Asked) -> String {
         let text = format!("{} {}", asked.method, asked.url);
         let named = |exchange: &&Exchange| format!("{} {}", exchange.method, exchange.url);
         let nearest = self.exchanges.iter().max_by_key(|exchange| alike(&text, &named(exchange)));
         let nearest = match &nearest {
             Some(exchange) => format!("the nearest is {} (line {})", shown(&named(exchange)), exchange.line),
-            None => "it has no exchange at all".to_owned(),
+            None => "the recording is empty".to_owned(),
         };
-        let full = if self.is_full { "; it was full before the run had ended" } else { "" };
+        let full = if self.is_full { "; the recording was full before the run ended" } else { "" };
         format!("{} is not in the recording; {nearest}{full}; record again, or correct the request", shown(&text))
     }
 }
@@ -113,7 +113,7 @@ impl Player for Played {
     }
 }
 
-/// What a provider says about what it does not have.
+/// The answer to an unknown request.
 const NOT_FOUND: Reply = Reply { status: 404, headers: Vec::new(), body: Vec::new(), body_end: BodyEnd::Complete };
 
 fn reply_of(exchange: &Exchange) -> Result<Result<Reply, NoReply>, String> {
@@ -132,7 +132,7 @@ fn reply_of(exchange: &Exchange) -> Result<Result<Reply, NoReply>, String> {
     }
 }
 
-/// A URL with its query in order.
+/// A URL with a sorted query.
 fn in_order(url: &str) -> String {
     let Some((place, query)) = url.split_once('?') else { return url.to_owned() };
     let mut pairs = query.split('&').filter(|pair| !pair.is_empty()).collect::<Vec<_>>();
@@ -140,7 +140,7 @@ fn in_order(url: &str) -> String {
     format!("{place}?{}", pairs.join("&"))
 }
 
-/// Whether a text is a pattern with something in the place of each mask.
+/// Whether a text matches a pattern in which each mask matches anything.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((first, others)) = pattern.split_once(MASK) else { return pattern == text };
     let (between, last) = others.rsplit_once(MASK).unwrap_or(("", others));
@@ -154,7 +154,7 @@ fn is_like(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// How much two texts have in common at both ends.
+/// Length of the common prefix and suffix of two texts.
 fn alike(a: &str, b: &str) -> usize {
     let from_start = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let most = a.len().min(b.len()) - from_start;

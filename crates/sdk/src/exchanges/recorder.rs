@@ -1,8 +1,8 @@
-//! Writing a recording while a run goes on.
+//! Writes a recording during a run.
 //!
-//! A line is made whole and scrubbed before the file sees any of it, and goes out in one write: whoever kills
-//! the run finds a recording that is good up to its last whole line. A disk that is full ends the recording and
-//! not the run. A file that has something in it is never written over.
+//! A line is completed and scrubbed before it is written, in one write: a killed run leaves a recording that is valid
+//! up to its last complete line. A full disk ends the recording, not the run. A file with content is never
+//! overwritten.
 
 use super::recording::{
     BODY_BYTES_MAX, EXCHANGES_MAX, Exchange, FILE_BYTES_MAX, Message, Outcome, exchange_line, full_line, header_line,
@@ -18,11 +18,11 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// 64 KiB of what was asked are kept. More is an upload, and its hash tells whether it is the same.
+/// 64 KiB of a request body are kept. A larger one is an upload, and its hash identifies it.
 const REQUEST_BODY_BYTES_MAX: usize = 64 << 10;
-/// What every request says, and says nothing about it.
+/// Request headers without information.
 const DULL_REQUEST_HEADERS: [&str; 3] = ["user-agent", "accept-encoding", "content-length"];
-/// What is about the connection, or about the length before it was decoded and scrubbed.
+/// Answer headers about the connection, or about the length before decoding and scrubbing.
 const DULL_REPLY_HEADERS: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "content-length"];
 
 /// A recording that is being written.
@@ -34,7 +34,7 @@ pub(crate) struct ToFile {
 
 #[derive(Debug)]
 struct State {
-    /// `None` once nothing more is written.
+    /// `None` once writing has stopped.
     file: Option<File>,
     bytes: u64,
     exchanges: usize,
@@ -42,11 +42,11 @@ struct State {
 }
 
 impl ToFile {
-    /// Begins a recording in a file that is not there yet, or is empty. Only its owner can look into it.
+    /// Begins a recording in a new or empty file, readable by its owner only.
     pub(crate) fn create(path: &Path, connector: &str, at: &str) -> io::Result<Self> {
         let mut file = gleaner_base::private::options().append(true).create(true).open(path)?;
         if file.metadata()?.len() > 0 {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is something in it already"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty"));
         }
         let header = header_line(connector, at);
         file.write_all(header.as_bytes())?;
@@ -54,12 +54,12 @@ impl ToFile {
         Ok(Self { scrubber: RwLock::default(), state: Mutex::new(state) })
     }
 
-    /// None of these is written.
+    /// Keeps these out of the recording.
     pub(crate) fn keep_secret(&self, secrets: &[String]) {
         *self.scrubber.write().unwrap_or_else(PoisonError::into_inner) = Scrubber::new(secrets);
     }
 
-    /// Why nothing more is written, if so.
+    /// Why writing has stopped, if so.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
@@ -67,13 +67,14 @@ impl ToFile {
     /// The line of an exchange, without secrets.
     fn line(&self, asked: &Asked, came: Result<&Reply, NoReply>, took: Duration) -> String {
         let scrubber = self.scrubber.read().unwrap_or_else(PoisonError::into_inner);
-        // First the request, whose names tell secrets that the answer may echo; then again, for those that it tells.
+        // First the request, whose names reveal secrets that the answer may echo; then again, for those that the
+        // answer reveals.
         drop(scrubber.request(asked));
         let outcome = match came {
             Ok(reply) => answered(scrubber.reply(reply)),
             Err(no_reply) => Outcome::NoAnswer(no_reply),
         };
-        // The date of an exchange is for people, so it is that of the machine, whatever clock the run has.
+        // The date is for people, so it is the machine's, whatever clock the run uses.
         let began = unix_millis().saturating_sub(millis(took));
         let mut exchange = Exchange {
             line: 0,
@@ -85,7 +86,7 @@ impl ToFile {
         if !scrubber.finds_in(&line) {
             return line;
         }
-        // A secret in a form that only shows in the line, such as bytes that became base64.
+        // A secret in a form that only shows in the line, such as bytes in base64.
         exchange.request = Message::default();
         exchange.url = scrubber.text(exchange.url.split('?').next().unwrap_or_default());
         if let Outcome::Answered { message, body_end, .. } = &mut exchange.outcome {
@@ -123,7 +124,7 @@ impl State {
             Ok(()) => {
                 self.file = None;
                 let most = format!("{EXCHANGES_MAX} exchanges or {} MiB", FILE_BYTES_MAX >> 20);
-                self.trouble = Some(format!("the recording is full: it holds {most}; what came later is not in it"));
+                self.trouble = Some(format!("the recording is full: its limit is {most}; later exchanges are missing"));
             }
             Err(error) => {
                 self.file = None;
@@ -149,7 +150,7 @@ fn requested(asked: Asked, outcome: Outcome) -> Exchange {
     Exchange { line: 0, at: None, took_ms: None, method, url, request, outcome }
 }
 
-/// The body of a request, or its hash where it is long.
+/// The body of a request, or its hash if it is long.
 pub(super) fn kept_body(body: Vec<u8>) -> (Vec<u8>, Option<String>) {
     if body.len() <= REQUEST_BODY_BYTES_MAX {
         return (body, None);
@@ -215,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (recorder, path) = recorder(&folder);
         recorder.keep_secret(&["c4n4ry-token".to_owned()]);
-        // What base64 makes of these bytes holds the secret, which they themselves do not.
+        // The base64 form of these bytes contains the secret, the bytes do not.
         let bytes = super::super::recording::decode_base64("/w//c4n4rytoken4").unwrap();
         recorder.keep_secret(&["c4n4rytoken4".to_owned()]);
         recorder.record(&asked(b""), Ok(&reply(bytes)), Duration::ZERO);

@@ -1,8 +1,7 @@
 //! The format of a recording, version 1: JSON lines, a header and then one exchange per line.
 //!
-//! Why the bounds: a recording is kept in memory while it is played, and it is a file that people hand to
-//! each other. What is larger is refused with a sentence and never read half. A recording whose writer was
-//! killed ends in the middle of a line; what was whole before it is used.
+//! Why the limits: a recording is kept in memory while it is played, and people pass these files on. A larger file is
+//! rejected, never half read. If its writer was killed, it ends within a line; the complete lines are used.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
@@ -17,17 +16,17 @@ use std::path::Path;
 
 /// The format that is written.
 const VERSION: u32 = 1;
-/// 64 MiB: what a test may keep in memory, and far more than anybody reads.
+/// 64 MiB: a test can keep it in memory.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Exchanges of one recording. An hour of a connector at three requests a second.
+/// Maximum of exchanges: an hour of a connector at three requests a second.
 pub const EXCHANGES_MAX: usize = 10_000;
-/// 4 MiB of one body: a page of an API is a hundredth of it. Of a larger one nothing is kept, because half of it
-/// would be played as if it were all.
+/// 4 MiB per body: an API page is a hundredth of it. Nothing is kept of a larger one, because half a body would be
+/// played as if it were whole.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
-/// A fault is a line and not a page.
+/// An error message is one line.
 const FAULT_CHARS_MAX: usize = 200;
 
-/// A recording that was read.
+/// A parsed recording.
 ///
 /// ```
 /// let text = r#"{"gleaner_exchanges": 1}
@@ -38,34 +37,34 @@ const FAULT_CHARS_MAX: usize = 200;
 /// # Ok::<(), gleaner_sdk::exchanges::RecordingFault>(())
 /// ```
 ///
-/// `headers` are an object of texts, or of lists of them. A `body` is a text, or any other JSON, which
-/// then is the body as it is written; `body_base64` is for other bytes. `body_end` says when a body is not
-/// all: `too_large`, `broken` or `withheld`. Instead of a `response` there may be a `no_answer`: `connect`,
-/// `timeout`, `lost`, `untrusted_certificate` or `private_address`. `at` and `took_ms` are for people.
+/// `headers` are an object of texts, or of lists of texts. A `body` is a text, or any other JSON, which is then the
+/// literal body; `body_base64` is for other bytes. `body_end` marks an incomplete body: `too_large`, `broken` or
+/// `withheld`. Instead of a `response` there may be a `no_answer`: `connect`, `timeout`, `lost`,
+/// `untrusted_certificate` or `private_address`. `at` and `took_ms` are for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// In the order in which they ended.
+    /// In order of completion.
     pub exchanges: Vec<Exchange>,
-    /// Whether there was more than a recording holds.
+    /// Whether the recording reached its limit.
     pub is_full: bool,
 }
 
-/// What was asked once, and what came back.
+/// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Where it is in its file, from 1.
+    /// ExchangeLine in its file, from 1.
     pub line: usize,
-    /// When it began, in RFC 3339.
+    /// Start, in RFC 3339.
     pub at: Option<String>,
-    /// How long it took.
+    /// Duration.
     pub took_ms: Option<u64>,
     /// The method.
     pub method: String,
-    /// The URL, with what was masked in it.
+    /// The URL, with masks.
     pub url: String,
-    /// What went out with it.
+    /// Headers and body of the request.
     pub request: Message,
-    /// What came back.
+    /// The answer.
     pub outcome: Outcome,
 }
 
@@ -74,13 +73,13 @@ pub struct Exchange {
 pub struct Message {
     /// By name, in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body; empty where there is none, and where it was not kept.
+    /// The body; empty if there is none or it was not kept.
     pub body: Vec<u8>,
-    /// Of the body of a request that is too long to be kept: its hash.
+    /// Hash of a request body that is too long to keep.
     pub body_hash: Option<String>,
 }
 
-/// What came back.
+/// The answer, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// An answer.
@@ -89,15 +88,15 @@ pub enum Outcome {
         status: u16,
         /// Its headers and its body.
         message: Message,
-        /// How its body ended; `None` when it was kept out of the recording.
+        /// How its body ended; `None` when it was withheld from the recording.
         body_end: Option<BodyEnd>,
     },
-    /// None.
+    /// No answer.
     NoAnswer(NoReply),
 }
 
 impl Outcome {
-    /// Why there was no answer, in the word of the file.
+    /// Why there was no answer, as in the file.
     pub const fn no_answer(&self) -> Option<&'static str> {
         match self {
             Self::NoAnswer(no_reply) => Some(no_answer_word(*no_reply)),
@@ -123,13 +122,13 @@ fn no_reply_of(word: &str) -> Result<NoReply, String> {
     known.ok_or_else(|| format!("unknown variant `{word}`, expected one of `{}`", all.map(no_answer_word).join("`, `")))
 }
 
-/// Why a file is no recording.
+/// Why a file is not a valid recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", line.map_or_else(String::new, |line| format!("line {line}: ")))]
 pub struct RecordingFault {
-    /// Where, from 1; `None` when it is the file as a whole.
+    /// ExchangeLine, from 1; `None` for the whole file.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -148,11 +147,11 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, is larger than a recording may be, or is none.
+    /// It cannot be read, is too large, or is not a recording.
     pub fn read(path: &Path) -> Result<Self, RecordingFault> {
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(|error| RecordingFault::of_file(error.to_string()))?;
-        // One byte more than is allowed shows that there is more.
+        // One byte more than allowed shows that there is more.
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|error| RecordingFault::of_file(error.to_string()))?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -204,7 +203,7 @@ fn check_header(line: &str) -> Result<(), RecordingFault> {
     let begin = format!("a recording begins with {{\"gleaner_exchanges\": {VERSION}}}");
     let header = serde_json::from_str::<Header>(line.trim()).map_err(|_| RecordingFault::at(1, begin))?;
     if header.gleaner_exchanges != VERSION {
-        let known = format!("this is format {}, and {VERSION} is the one known here", header.gleaner_exchanges);
+        let known = format!("unknown format {}; this version reads {VERSION}", header.gleaner_exchanges);
         return Err(RecordingFault::at(1, known));
     }
     Ok(())
@@ -217,7 +216,7 @@ pub(super) fn header_line(connector: &str, at: &str) -> String {
     to_line(&header)
 }
 
-/// The last line of a recording to which nothing more was added, although there was more.
+/// The last line of a recording that reached its limit.
 pub(super) fn full_line() -> String {
     to_line(&End { end: EndWord::Full })
 }
@@ -226,7 +225,7 @@ pub(super) fn full_line() -> String {
 pub(super) fn exchange_line(exchange: &Exchange) -> String {
     let request = &exchange.request;
     let (body, body_base64) = written(&request.body);
-    let mut line = Line {
+    let mut line = ExchangeLine {
         at: exchange.at.clone(),
         took_ms: exchange.took_ms,
         request: RequestLine {
@@ -252,13 +251,13 @@ pub(super) fn exchange_line(exchange: &Exchange) -> String {
 }
 
 fn to_line(value: &impl Serialize) -> String {
-    // Texts, numbers and lists of them can always be written.
+    // Texts, numbers and lists of them always serialize.
     let mut line = serde_json::to_string(value).unwrap_or_default();
     line.push('\n');
     line
 }
 
-/// A body as JSON where it is that, so that people can read it; otherwise as text, and else as base64.
+/// A readable form of a body: JSON, otherwise text, otherwise base64.
 fn written(body: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
     if body.is_empty() {
         return (None, None);
@@ -271,7 +270,7 @@ fn written(body: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
 
 fn exchange_of(line: &str, number: usize) -> Result<Exchange, RecordingFault> {
     let fault = |what: String| RecordingFault::at(number, what);
-    let Line { at, took_ms, request, response, no_answer } = serde_json::from_str(line)
+    let ExchangeLine { at, took_ms, request, response, no_answer } = serde_json::from_str(line)
         .map_err(|error| fault(error.to_string().replace(" at line 1 column ", " at column ")))?;
     let outcome = match (response, no_answer) {
         (Some(response), None) => answered(response).map_err(fault)?,
@@ -288,7 +287,7 @@ fn exchange_of(line: &str, number: usize) -> Result<Exchange, RecordingFault> {
 fn answered(response: ResponseLine) -> Result<Outcome, String> {
     let ResponseLine { status, headers, body, body_base64, body_end } = response;
     if !(100..=999).contains(&status) {
-        return Err(format!("{status} is no status"));
+        return Err(format!("{status} is not an HTTP status"));
     }
     let body = read_body(body.as_deref(), body_base64.as_deref())?;
     let ends = [Some(BodyEnd::Complete), Some(BodyEnd::TooLarge), Some(BodyEnd::Broken), None];
@@ -296,7 +295,7 @@ fn answered(response: ResponseLine) -> Result<Outcome, String> {
     Ok(Outcome::Answered { status, message: Message { headers: flat(headers), body, body_hash: None }, body_end })
 }
 
-/// Reads base64 with or without padding, also where the bits beyond the last byte are not zero, as some programs write it.
+/// Decodes base64 with or without padding, also with nonzero trailing bits, as some programs write it.
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::RequireNone)
@@ -360,10 +359,10 @@ enum EndWord {
     Full,
 }
 
-/// A name that is not known is a slip of whoever wrote it by hand, so it is refused.
+/// An unknown field is a mistake of a manual edit, so it is rejected.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ExchangeLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -425,12 +424,12 @@ impl OneOrMore {
 enum BodyEndWord {
     TooLarge,
     Broken,
-    /// What is in it must not be recorded.
+    /// Its content must not be recorded.
     Withheld,
 }
 
 impl BodyEndWord {
-    /// The word for the end of a body; a whole one has none.
+    /// The word for the end of a body; a complete one has none.
     const fn of(end: Option<BodyEnd>) -> Option<Self> {
         match end {
             Some(BodyEnd::Complete) => None,
@@ -526,7 +525,7 @@ mod tests {
         for (lines, expected) in [
             (vec![""], "line 1: a recording begins with {\"gleaner_exchanges\": 1}"),
             (vec!["[]"], "line 1: a recording begins with"),
-            (vec![r#"{"gleaner_exchanges": 2}"#], "line 1: this is format 2, and 1 is the one known here"),
+            (vec![r#"{"gleaner_exchanges": 2}"#], "line 1: unknown format 2; this version reads 1"),
             (vec![HEADER, "", "{}", ""], "line 3: missing field `request` at column 2"),
             (vec![HEADER, r#"{"request": 1}"#, ""], "line 2: invalid type"),
             (vec![HEADER, &format!("{{{request}}}"), ""], "line 2: it has neither a response nor a no_answer"),
@@ -535,7 +534,10 @@ mod tests {
                 vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 200}}, "no_answer": "lost"}}"#), ""],
                 "line 2: it has both a response and a no_answer",
             ),
-            (vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 7}}}}"#), ""], "line 2: 7 is no status"),
+            (
+                vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 7}}}}"#), ""],
+                "line 2: 7 is not an HTTP status",
+            ),
             (
                 vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 200, "body_base64": "?"}}}}"#), ""],
                 "line 2: its body_base64 is not base64",

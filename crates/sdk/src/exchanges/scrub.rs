@@ -1,41 +1,41 @@
-//! What never gets into a recording: secrets, by their value and by their name.
+//! Removes secrets from recordings, by value and by name.
 //!
-//! By value: the credentials of the run, in every way of writing them ([`Redactor`]). By name: headers, query
-//! parameters, form fields and JSON fields that carry credentials, because a run also gets secrets that nobody
-//! told us, such as the token that a sign-in answers with. What was masked by name is masked by value from
-//! then on, so that it is not found again where it is echoed. Nothing is guessed from how a text looks.
+//! By value: the credentials of the run, in every encoding ([`Redactor`]). By name: headers, query parameters, form
+//! fields and JSON fields that carry credentials, because a run also receives unknown secrets, such as the token of a
+//! sign-in. A value masked by name is masked by value from then on, also where it is echoed. Nothing is guessed from
+//! the look of a text.
 
 use gleaner_engine::Redactor;
 use gleaner_http::client::{Asked, BodyEnd, Reply};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What stands for a secret. In a URL that is played it stands for anything.
+/// Replaces a secret. In a played URL it matches anything.
 pub(super) const MASK: &str = "[secret]";
 /// Shorter values are words: masking them everywhere would damage the recording.
 const LEARN_BYTES_MIN: usize = 8;
-/// Cookies also carry languages and regions; what tells an account is longer.
+/// Cookies also carry languages and regions; session values are longer.
 const LEARN_COOKIE_BYTES_MIN: usize = 16;
-/// So many secrets are learned by their name. Each costs a look through every body; who gets more has one per
-/// answer, and their names are still known.
+/// Maximum of secrets learned by name. Each costs a search through every body; a run with more has one per answer,
+/// and their names are still known.
 const LEARNED_MAX: usize = 64;
 
 /// Parts of names that carry credentials, letters and digits only.
 const PARTS: [&str; 9] =
     ["token", "secret", "apikey", "accesskey", "password", "credential", "session", "signature", "jwt"];
-/// Further ones of headers.
+/// The same for headers.
 const HEADER_PARTS: [&str; 4] = ["authoriz", "cookie", "csrf", "xsrf"];
-/// Further ones of query parameters and form fields.
+/// The same for query parameters and form fields.
 const PARAMETER_PARTS: [&str; 2] = ["passwd", "assertion"];
-/// Whole names of query parameters and form fields that do.
+/// Whole names of query parameters and form fields that carry credentials.
 const PARAMETERS: [&str; 7] = ["key", "sig", "auth", "pwd", "pass", "otp", "hmac"];
-/// Tokens that name a place in a list and no account.
+/// Parts of tokens that point into a list, not to an account.
 const PLACES: [&str; 7] = ["page", "next", "continu", "cursor", "sync", "delta", "start"];
 /// Whole names of JSON fields that carry credentials. Whole, because a record may have any other name.
 const FIELDS: &str = "accesstoken refreshtoken idtoken authtoken sessiontoken bearertoken csrftoken token tokensecret \
     clientsecret apisecret secretkey secret privatekey apikey accesskey password passwd sessionid jwt otp";
 
-/// Knows what must not be recorded.
+/// Scrubs exchanges.
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
     redactor: Redactor,
@@ -47,19 +47,19 @@ impl Scrubber {
         Self { redactor: Redactor::new(secrets.iter().cloned()), learned: AtomicUsize::new(0) }
     }
 
-    /// The request without secrets; what its names give away is learned first.
+    /// The request without secrets; secrets found by name are learned first.
     pub(super) fn request(&self, asked: &Asked) -> Asked {
         let headers = self.headers(&asked.headers);
         let url = self.url(&asked.url);
         let body = self.body(&asked.headers, &asked.body);
-        // Once more: the body may have told what the URL says, too.
+        // Again: the body may have revealed a secret in the URL.
         Asked { method: asked.method.clone(), url: self.text(&url), headers, body }
     }
 
     pub(super) fn reply(&self, reply: &Reply) -> Reply {
         let headers = self.headers(&reply.headers);
         let (body, body_end) = match reply.body_end {
-            // Half of a secret may stand at its end, and it cannot be played anyway.
+            // Half a secret may be at its end, and it cannot be played anyway.
             BodyEnd::TooLarge => (Vec::new(), BodyEnd::TooLarge),
             end => (self.body(&reply.headers, &reply.body), end),
         };
@@ -67,7 +67,7 @@ impl Scrubber {
         Reply { status: reply.status, headers, body, body_end }
     }
 
-    /// A URL without user name, credentials in its query, and secrets anywhere.
+    /// A URL without user name, credentials in its query, or secrets.
     pub(super) fn url(&self, url: &str) -> String {
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let (path, query) = url.split_at(url.find('?').unwrap_or(url.len()));
@@ -76,7 +76,7 @@ impl Scrubber {
         self.text(&(path + query))
     }
 
-    /// Whether a secret is in a part of a URL that was encoded before it was put there: JSON, or an address of its own.
+    /// Whether a secret is in a part of a URL that was encoded before, such as JSON or another URL.
     fn hides_in(&self, part: &str) -> bool {
         part.contains('%') && {
             let once = decoded(part);
@@ -84,13 +84,13 @@ impl Scrubber {
         }
     }
 
-    /// Any text without secrets, and without credentials in the URLs in it.
+    /// A text without secrets, and without credentials in its URLs.
     pub(super) fn text(&self, text: &str) -> String {
         let without_parameters = self.parameters_of_urls(text);
         self.redactor.mask(&without_user_names(&without_parameters))
     }
 
-    /// Whether a secret is still in a text.
+    /// Whether a text still contains a secret.
     pub(super) fn finds_in(&self, text: &str) -> bool {
         self.redactor.mask(text) != text
     }
@@ -110,7 +110,7 @@ impl Scrubber {
 
     fn learn_header(&self, name: &str, value: &str) {
         match name {
-            // The first word names the way of signing in.
+            // The first word names the authentication scheme.
             "authorization" | "proxy-authorization" => {
                 self.learn(value.split_once(' ').map_or(value, |(_, credential)| credential), LEARN_BYTES_MIN);
             }
@@ -124,7 +124,7 @@ impl Scrubber {
         }
     }
 
-    /// From now on this is a secret.
+    /// Adds a secret.
     fn learn(&self, value: &str, bytes_min: usize) {
         let value = value.trim();
         if value.len() < bytes_min || value.contains(MASK) || self.redactor.mask(value) == MASK {
@@ -137,7 +137,7 @@ impl Scrubber {
 
     fn body(&self, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(body) else {
-            // A secret is text, and stays text among other bytes.
+            // Secrets are valid text even inside a binary body, so a lossy conversion keeps them.
             let lossy = String::from_utf8_lossy(body);
             return if self.finds_in(&lossy) { self.text(&lossy).into_bytes() } else { body.to_vec() };
         };
@@ -161,14 +161,14 @@ impl Scrubber {
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// Every text in a JSON body, whatever else is in it: those whose field is known to carry a credential, and
-    /// those in which a secret is written with escapes of its own. All else stays byte for byte.
+    /// Masks texts in a JSON body: those whose field carries a credential, and those that contain a secret with its
+    /// own escapes. Everything else stays byte for byte.
     fn json_texts(&self, text: &str) -> String {
         let mut scrubbed = String::with_capacity(text.len());
         let (mut rest, mut field) = (text, None::<String>);
         while let Some(begin) = rest.find('"') {
             let (before, literal) = rest.split_at(begin);
-            // Between a field and its value there is a colon and nothing else.
+            // A field and its value are separated by a colon only.
             let is_value = before.trim() == ":";
             scrubbed.push_str(before);
             let Some(end) = end_of_literal(literal) else {
@@ -199,13 +199,13 @@ impl Scrubber {
         scrubbed
     }
 
-    /// `?name=value` and `&name=value` wherever they stand, also as JSON and HTML write the ampersand.
+    /// `?name=value` and `&name=value` anywhere, also with the ampersand of JSON and HTML.
     fn parameters_of_urls(&self, text: &str) -> String {
         let mut scrubbed = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(mark) = rest.find(['?', '&', ';']).or_else(|| rest.find("\\u0026")) {
             let width = if rest[mark..].starts_with('\\') { 6 } else { 1 };
-            // The escape may stand before the plain mark.
+            // The escape may come before the plain mark.
             let (mark, width) = match rest[..mark].find("\\u0026") {
                 Some(escape) => (escape, 6),
                 None => (mark, width),
@@ -230,10 +230,10 @@ impl Scrubber {
     }
 }
 
-/// The longest name of a parameter that is looked at.
+/// Longest parameter name that is checked.
 const NAME_BYTES_MAX: usize = 64;
 
-/// `name=value` at the beginning of a text, the value up to where a URL ends.
+/// `name=value` at the start of a text, the value up to the end of the URL.
 fn parameter(text: &str) -> Option<(&str, &str)> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'%' | b'[' | b']');
     let name = text.bytes().take(NAME_BYTES_MAX + 1).take_while(|&byte| is_name(byte)).count();
@@ -271,7 +271,7 @@ fn without_user_names(text: &str) -> Cow<'_, str> {
     Cow::Owned(scrubbed)
 }
 
-/// Where a JSON text that begins a string ends.
+/// End of the JSON string that a text begins with.
 fn end_of_literal(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (index, byte) in text.bytes().enumerate().skip(1) {
@@ -286,7 +286,7 @@ fn end_of_literal(text: &str) -> Option<usize> {
 }
 
 fn json_text(text: &str) -> String {
-    // A text can always be written.
+    // A text always serializes.
     serde_json::to_string(text).unwrap_or_default()
 }
 
@@ -305,7 +305,7 @@ fn is_secret_header(name: &str) -> bool {
             || PARTS.iter().chain(&HEADER_PARTS).any(|part| name.contains(part)))
 }
 
-/// Whether it names a page, and no account.
+/// Whether it names a page, not an account.
 fn is_place(name: &str) -> bool {
     name.ends_with("token") && PLACES.iter().any(|place| name.contains(place))
 }

@@ -1,35 +1,35 @@
-//! The backlog gap: one gap that stands for every item of some ranges of a list.
+//! The backlog gap: one gap for every item in some ranges of a list.
 //!
-//! A run that stops at its cap with 100,000 items left writes a chunk of gaps and this one. Its ranges are
-//! made of what items say about themselves, never of offsets. There is one per lane, so what is left in
-//! several runs comes together here: ranges that touch become one, and beyond a bound the newest two are
-//! joined with what lies between, which costs a second look and loses nothing.
+//! A run that stops at its cap with 100,000 items left writes a chunk of gaps and this one. Its ranges consist of
+//! items' own values, never of offsets. There is one per lane, so the remainders of several runs merge here: touching
+//! ranges become one, and beyond a limit the newest two are joined with everything between, which costs a second
+//! check and loses nothing.
 
 use super::place::Range;
 use gleaner_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 
-/// The key of the backlog gap. No record has it.
+/// Record key of the backlog gap. No record has it.
 pub const BACKLOG_KEY: &str = "gleaner:backlog";
-/// The most ranges: their ties are up to 4 KiB each, and a gap should fit well into a page of gaps.
+/// Maximum of ranges: their ties take up to 4 KiB each, and a gap should fit into a page of gaps.
 const RANGES_MAX: usize = 8;
-/// What the locator says it is.
+/// Kind in the locator.
 const KIND: &str = "backlog";
 
-/// What is left of a list.
+/// Remaining ranges of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
     /// Newest first, apart from each other.
     pub(crate) ranges: Vec<Range>,
-    /// How many items, where that is known. For people.
+    /// Number of items, if known. For people.
     remaining: Option<u64>,
 }
 
-/// How it is written into the gap.
+/// Serialized form in the gap.
 #[derive(Serialize, Deserialize)]
 struct Locator {
     kind: String,
-    /// Which writing of it: what was drained of one is not drained of another.
+    /// Id of this writing: progress on one does not count for another.
     id: String,
     ranges: Vec<Range>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,8 +41,8 @@ impl Backlog {
         self.ranges.is_empty()
     }
 
-    /// Reads it from a gap, with the name of that writing. A locator that makes no sense stands for the
-    /// whole list: looking at all of it again loses nothing.
+    /// Parses a gap; returns its id too. An invalid locator represents the whole list: checking all of it again loses
+    /// nothing.
     pub(crate) fn read(locator: Option<&RawJson<'_>>) -> (String, Self) {
         let read = locator.and_then(|locator| serde_json::from_str::<Locator>(locator.as_str()).ok());
         match read.filter(|locator| locator.kind == KIND) {
@@ -54,19 +54,19 @@ impl Backlog {
     pub(crate) fn locator(&self, id: &str) -> RawJson<'static> {
         let Self { ranges, remaining } = self.clone();
         let locator = Locator { kind: KIND.to_owned(), id: id.to_owned(), ranges, remaining };
-        // What we write ourselves can always be written.
+        // Our own types always serialize.
         let text = serde_json::to_string(&locator).unwrap_or_default();
         RawJson::new(text).unwrap_or_default()
     }
 
-    /// Takes out the newest range, to be worked on.
+    /// Takes the newest range to work on.
     pub(crate) fn take_newest(&mut self) -> Option<Range> {
-        // What is left of it is counted again when it comes back.
+        // The rest is counted again when it comes back.
         self.remaining = None;
         (!self.ranges.is_empty()).then(|| self.ranges.remove(0))
     }
 
-    /// Adds what is left of a range.
+    /// Adds the rest of a range.
     pub(crate) fn add(&mut self, range: Range, remaining: Option<u64>) {
         self.remaining = match (self.ranges.is_empty(), self.remaining, remaining) {
             (true, _, new) => new,
@@ -74,7 +74,7 @@ impl Backlog {
             (false, _, _) => None,
         };
         self.ranges.push(range);
-        // The top of the list, which is no place, comes first.
+        // The top of the list, which has no position, comes first.
         self.ranges.sort_by(|a, b| a.from.cmp(&b.from));
         let mut apart = Vec::<Range>::new();
         for range in std::mem::take(&mut self.ranges) {

@@ -1,8 +1,8 @@
-//! The cursor of a lane: how far the list is accounted for, and what is being worked on.
+//! The cursor of a lane: the accounted part of the list, and the work in progress.
 //!
-//! Everything at or older than `high` is accounted for, but for what `walk` says. A run that is killed in
-//! the middle of a walk finds the rest of it here and repeats one batch at most. `drain` is how far a
-//! backlog gap was emptied since it was written. Fields of others on the same cursor are left alone.
+//! Everything at or older than `high` is accounted for, except the range in `walk`. A run that is killed during a
+//! walk resumes it from here and repeats one batch at most. `drain` is the progress on a backlog gap since it was
+//! written. Fields of others on the same cursor are kept.
 
 use super::backlog::Backlog;
 use super::place::{Floor, Position, Range, Timestamp};
@@ -10,24 +10,24 @@ use super::ties::Ties;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How far a list is accounted for.
+/// The accounted part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// The newest time of which anything is accounted for.
+    /// The newest accounted time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     high: Option<Timestamp>,
-    /// What of that time is accounted for.
+    /// The accounted items of that time.
     #[serde(default, skip_serializing_if = "Ties::is_none")]
     ties: Ties,
-    /// A walk that did not come to its end.
+    /// An unfinished walk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     walk: Option<Walk>,
-    /// A backlog gap that is being emptied.
+    /// A backlog gap in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) drain: Option<Drain>,
 }
 
-/// What is left of a walk: everything after `low`, down to the floor.
+/// The rest of a walk: everything after `low`, down to the floor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Walk {
     low: Position,
@@ -35,7 +35,7 @@ struct Walk {
     floor: Option<Floor>,
 }
 
-/// What is left of a backlog gap, by the name of its writing.
+/// The rest of a backlog gap, by its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drain {
     of: String,
@@ -43,7 +43,7 @@ pub(crate) struct Drain {
 }
 
 impl Cursor {
-    /// Reads it. One that makes no sense is none: then all is looked at again, and nothing is lost.
+    /// Parses it. An invalid one counts as absent: everything is checked again, and nothing is lost.
     pub(crate) fn read(cursor: Option<&Map<String, Value>>) -> Self {
         let cursor = cursor.cloned().map(Value::Object);
         cursor.and_then(|cursor| serde_json::from_value(cursor).ok()).unwrap_or_default()
@@ -52,46 +52,46 @@ impl Cursor {
     pub(crate) fn to_map(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,
-            // Never: it is written as an object.
+            // Never: it serializes as an object.
             _ => Map::new(),
         }
     }
 
-    /// Whether it says nothing.
+    /// Whether it is empty.
     pub(crate) fn is_blank(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Where accounted ground begins, if there is any.
+    /// Start of the accounted part, if any.
     pub(crate) fn floor(&self) -> Option<Floor> {
         self.high.as_ref().map(|at| Floor { at: at.clone(), ties: self.ties.clone() })
     }
 
-    /// What an unfinished walk has left.
+    /// The rest of an unfinished walk.
     pub(crate) fn unfinished(&self) -> Option<Range> {
         let walk = self.walk.as_ref()?;
         Some(Range { from: Some(walk.low.clone()), to: walk.floor.clone() })
     }
 
-    /// A walk from the top has begun: everything up to its top is accounted for by it. The top of a list
-    /// from which the newest were deleted is older than the cursor, which stays.
+    /// A walk from the top began: it accounts for everything up to its top. If the newest items were deleted, the top
+    /// is older than the cursor, which stays.
     pub(crate) fn raise(&mut self, top: &Floor) {
         if self.high.as_ref().is_none_or(|high| *high <= top.at) {
             (self.high, self.ties) = (Some(top.at.clone()), top.ties.clone());
         }
     }
 
-    /// A walk came this far.
+    /// A walk reached this position.
     pub(crate) fn walked_to(&mut self, low: Position, floor: Option<Floor>) {
         self.walk = Some(Walk { low, floor });
     }
 
-    /// The walk is over: it came to its end, or a backlog gap stands for its rest.
+    /// The walk is over: it reached its end, or a backlog gap represents its rest.
     pub(crate) fn finish_walk(&mut self) {
         self.walk = None;
     }
 
-    /// What is left of a backlog gap: what it says, or less if it was being emptied already.
+    /// The rest of a backlog gap: as written, or less if it is in progress.
     pub(crate) fn left_of(&self, id: &str, written: Backlog) -> Backlog {
         match self.drain.as_ref().filter(|drain| drain.of == id && !id.is_empty()) {
             None => written,
@@ -103,7 +103,7 @@ impl Cursor {
         }
     }
 
-    /// A backlog gap was emptied down to this.
+    /// A backlog gap was processed down to this.
     pub(crate) fn drained_to(&mut self, id: &str, left: &Backlog, current: Option<Range>) {
         let mut all = left.clone();
         if let Some(range) = current {

@@ -1,4 +1,4 @@
-//! The forward pass: what an earlier run left in the middle, then what is new.
+//! The forward pass: first an earlier run's unfinished walk, then new items.
 
 use super::place::{Floor, Range};
 use super::walk::{End, Walked};
@@ -11,19 +11,19 @@ impl Work<'_, '_> {
         if let Some(rest) = self.cursor.unfinished() {
             self.forward_range(rest, false)?;
         }
-        // What is older than the owner asked for is as good as accounted for.
+        // Items older than the requested range count as accounted for.
         let since = self.config.since.as_ref().map(Floor::under);
         let floor = self.cursor.floor().filter(|floor| since.as_ref().is_none_or(|since| since.at <= floor.at));
         self.forward_range(Range { from: None, to: floor.or(since) }, true)
     }
 
-    /// What an earlier run could not begin to read has been read.
+    /// A list that an earlier run could not begin to read has been read.
     fn settle_rest(&mut self) -> Result<(), Stop> {
         self.rest.take().map_or(Ok(()), |rest| self.run.emitter.recovered(&rest))
     }
 
-    /// Walks down a range. One that begins at the top of the list raises the cursor to it: what is between
-    /// is accounted for by the walk, which the cursor names until it is over.
+    /// Walks down a range. A walk from the top of the list raises the cursor to it: the walk accounts for the range
+    /// between, and the cursor names it until it is over.
     fn forward_range(&mut self, range: Range, from_top: bool) -> Result<(), Stop> {
         let floor = range.to.clone();
         let until = self.config.until.clone();
@@ -42,14 +42,14 @@ impl Work<'_, '_> {
                 self.commit_if_known()
             }
             End::Tail(left, remaining) if self.knows_backlog => self.fold(left, remaining, top.as_ref(), from_top),
-            // Writing a backlog gap over one that nobody could show us would lose what that stands for. The
-            // cursor names the rest of the walk instead.
+            // Overwriting a backlog gap that was not served to us would lose its ranges. The cursor keeps the rest of
+            // the walk instead.
             End::Tail(left, _) => {
                 self.walked(&left, floor, top.as_ref());
                 self.commit()?;
                 Err(Stop::Deferred(self.reason()))
             }
-            // A cap, and something of the list is known: then the rest is, too.
+            // A cap, and a part of the list is known: then the rest is known too.
             End::NoPage(left, NoPage::Budget(reason)) if left.from.is_some() && is_cap(reason) && self.may_fold() => {
                 self.fold(left, None, top.as_ref(), from_top)
             }
@@ -61,7 +61,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Whether a backlog gap may be written: not without a chunk, and not over one that is not known.
+    /// Whether a backlog gap may be written: not without a chunk, and not over an unknown one.
     fn may_fold(&self) -> bool {
         self.knows_backlog && self.run.budget.gap_rows_left.is_some()
     }
@@ -72,7 +72,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// A walk came down to what is left.
+    /// A walk reached this rest.
     fn walked(&mut self, left: &Range, floor: Option<Floor>, top: Option<&Floor>) {
         // Before its first item is settled a walk from the top has not begun.
         if let Some(low) = &left.from {
@@ -81,8 +81,8 @@ impl Work<'_, '_> {
         }
     }
 
-    /// The rest of a walk goes into the backlog gap, so that the cursor may go on. The gap first: a cursor
-    /// without it would have passed what nobody accounts for.
+    /// Moves the rest of a walk into the backlog gap, so that the cursor may advance. The gap first: otherwise the
+    /// cursor would pass unaccounted items.
     fn fold(&mut self, left: Range, remaining: Option<u64>, top: Option<&Floor>, from_top: bool) -> Result<(), Stop> {
         self.backlog.add(left, remaining);
         self.say_backlog()?;
@@ -94,7 +94,7 @@ impl Work<'_, '_> {
         self.commit()
     }
 
-    /// An empty list that was never anything else has no cursor.
+    /// A list that was always empty has no cursor.
     fn commit_if_known(&mut self) -> Result<(), Stop> {
         if self.cursor.is_blank() { Ok(()) } else { self.commit() }
     }

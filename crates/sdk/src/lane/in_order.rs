@@ -1,41 +1,41 @@
-//! Pages in, items out: newest first, ties in the order of their keys, from a place down to a floor.
+//! Turns pages into items in one total order: newest first, ties by key, from a position down to a floor.
 //!
-//! Why a machine of its own: providers give ties in any order and spread them over pages, lists move
-//! while they are read, and not every provider can begin in the middle. Everything after this file sees
-//! one total order. A group of ties is gathered whole before the first of it is given out. One that is
-//! too large to hold is given out in parts: the smallest keys first, then the list is read again from
-//! there, so that memory is bounded and any number of ties comes to an end. Pure: it asks for pages.
+//! Why a separate state machine: providers return ties in any order and spread them over pages, lists move while they
+//! are read, and not every provider can start in the middle. Everything after this file sees one total order. A group
+//! of ties is gathered completely before its first item is returned. One that is too large is returned in parts: the
+//! smallest keys first, then the list is read again from there, so that memory is bounded and any number of ties
+//! ends. Pure: it returns the next page to fetch.
 
 use super::place::{Floor, Position, Range, Timestamp};
 use super::source::{ListAt, ListItem, ListPage};
 use super::ties::{Hash, Tally, Ties};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many bytes of ties are held at once, and at least one item: some 20,000 with small records. A larger
-/// group costs another reading of its pages per so many.
+/// Bytes of ties held at once, and at least one item: about 20,000 small records. A larger group costs another
+/// reading of its pages per part.
 const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How many pages in a row may have nothing for us. Who cannot begin in the middle needs many; a list of ten
-/// million items in pages of ten has so many, and more are a ring.
+/// Maximum of consecutive pages without a new item. Providers that cannot start in the middle need many; a list of
+/// ten million items in pages of ten has this many, and more are a loop.
 const PAGES_IN_VAIN_MAX: u32 = 1_000_000;
-/// How often the list is read again from the last item when its pages contradict each other, before that
-/// is an error. Once is an unlucky change; a list that is not newest first is that way each time.
+/// Rereads from the last item after contradicting pages before it is an error. Once is a concurrent change; a list
+/// that is not newest first contradicts each time.
 const RESTARTS_MAX: u32 = 3;
 
-/// What comes next.
+/// Next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Feed this page.
+    /// Fetch this page and feed it.
     Fetch(ListAt),
     /// The next item.
     Item(ListItem),
-    /// There is nothing more above the floor.
+    /// Nothing more above the floor.
     End,
 }
 
-/// What is wrong with a list.
+/// Why a list cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ListFault {
-    #[error("the provider's list is not newest first, so nobody can tell what was seen")]
+    #[error("the provider's list is not newest first, so seen items cannot be told from new ones")]
     NotNewestFirst,
     #[error("the provider's list does not end")]
     DoesNotEnd,
@@ -44,19 +44,19 @@ pub(crate) enum ListFault {
 /// A part of a list, in order.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
-    /// Nothing up to here is given out: where it began, then the last that was given out.
+    /// Nothing up to here is returned: the start, then the last returned item.
     after: Option<Position>,
-    /// Nothing of this time or newer is given out.
+    /// Nothing of this time or newer is returned.
     until: Option<Timestamp>,
     floor: Option<Floor>,
     next: Next,
-    /// What the first page was asked for: its tokens belong to that question.
+    /// The query of the first page: its page tokens belong to that query.
     asked: Option<Timestamp>,
     raw: VecDeque<ListItem>,
     left: Option<u64>,
     group: Option<Group>,
     ready: VecDeque<ListItem>,
-    /// The group that was given out in parts goes on when `ready` is empty.
+    /// The group that is returned in parts continues when `ready` is empty.
     cut: bool,
     top: Option<Floor>,
     restarts: u32,
@@ -79,7 +79,7 @@ struct Group {
     tally: Tally,
     held: BTreeMap<String, ListItem>,
     bytes: usize,
-    /// The smallest key that found no room. Nothing from it on is held.
+    /// The smallest key without room. No key from it on is held.
     cut: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl Group {
 }
 
 impl InOrder {
-    /// What is in a range, and older than `until`.
+    /// The items of a range older than `until`.
     pub(crate) fn new(range: &Range, until: Option<&Timestamp>) -> Self {
         Self {
             after: range.from.clone(),
@@ -116,12 +116,12 @@ impl InOrder {
         }
     }
 
-    /// The time of the newest group and all of its ties, known before its first item is given out.
+    /// The time of the newest group with all its ties, known before its first item is returned.
     pub(crate) const fn top(&self) -> Option<&Floor> {
         self.top.as_ref()
     }
 
-    /// How many items have not been given out, where the provider tells. For people.
+    /// Number of items not yet returned, if the provider reports it. For people.
     pub(crate) fn left(&self) -> Option<u64> {
         if self.cut {
             return None;
@@ -133,12 +133,12 @@ impl InOrder {
         }
     }
 
-    /// Takes the page that was asked for.
+    /// Takes the requested page.
     ///
     /// # Errors
     ///
-    /// When it is not newest first in itself. Pages may repeat each other when the list moves, but one page
-    /// is what the provider had at one moment. And when too many pages had nothing.
+    /// The page is not newest first in itself. Pages may overlap when the list moves, but one page is one state of
+    /// the list. Also when too many pages had no new item.
     pub(crate) fn feed(&mut self, page: ListPage) -> Result<(), ListFault> {
         if !page.items.is_sorted_by(|a, b| a.timestamp >= b.timestamp) {
             return Err(ListFault::NotNewestFirst);
@@ -153,11 +153,11 @@ impl InOrder {
         Ok(())
     }
 
-    /// Goes on.
+    /// Returns the next step.
     ///
     /// # Errors
     ///
-    /// When the list is not newest first, whenever it is read.
+    /// The list is not newest first on every reading.
     pub(crate) fn step(&mut self) -> Result<Step, ListFault> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -187,7 +187,7 @@ impl InOrder {
         }
     }
 
-    /// Reads the list again from what was given out last.
+    /// Reads the list again from the last returned item.
     fn restart(&mut self) {
         (self.next, self.group, self.left) = (Next::First, None, None);
         self.raw.clear();
@@ -209,17 +209,17 @@ impl InOrder {
         match self.group.as_ref().map(|group| at.cmp(&group.at)) {
             None => self.group = Some(Group::new(at.clone())),
             Some(std::cmp::Ordering::Equal) => {}
-            // The group is whole, and goes out before this one is looked at again.
+            // The group is complete, and is returned before this item is handled.
             Some(std::cmp::Ordering::Less) => {
                 self.raw.push_front(item);
                 self.close();
                 return Ok(());
             }
-            // The page repeats what the one before it had: the list has moved down.
+            // The page repeats items of the previous one: the list has moved down.
             Some(std::cmp::Ordering::Greater) if is_seen => return Ok(()),
             Some(std::cmp::Ordering::Greater) => return self.contradiction(),
         }
-        let hash = Hash::of(&item.key, item.version.as_deref());
+        let hash = Hash::of_item(&item.key, item.version.as_deref());
         let is_known = self.floor.as_ref().is_some_and(|floor| floor.at == *at && floor.ties.knows(hash));
         if let Some(group) = &mut self.group {
             group.tally.add(hash);
@@ -230,7 +230,7 @@ impl InOrder {
         Ok(())
     }
 
-    /// An item that is newer than the one before it and was not given out: the list has moved.
+    /// An item newer than the one before that was not returned: the list has moved.
     fn contradiction(&mut self) -> Result<(), ListFault> {
         self.restarts += 1;
         if self.restarts > RESTARTS_MAX {
@@ -240,14 +240,14 @@ impl InOrder {
         Ok(())
     }
 
-    /// The group is whole: it can be given out.
+    /// Completes the group.
     fn close(&mut self) {
         let Some(group) = self.group.take() else { return };
         let ties = group.tally.ties();
         if self.top.is_none() {
             self.top = Some(Floor { at: group.at.clone(), ties: ties.clone() });
         }
-        // Too many to know one by one, and none of them has changed.
+        // Too many to know one by one, and none has changed.
         let unchanged = matches!(ties, Ties::Sum { .. })
             && self.floor.as_ref().is_some_and(|floor| floor.at == group.at && floor.ties == ties);
         if !unchanged {
@@ -287,7 +287,7 @@ mod tests {
     fn range(from: Option<(u64, &str)>, to: Option<(u64, &[&str])>) -> Range {
         let floor = |(at, keys): (u64, &[&str])| {
             let mut tally = Tally::default();
-            keys.iter().for_each(|key| tally.add(Hash::of(key, None)));
+            keys.iter().for_each(|key| tally.add(Hash::of_item(key, None)));
             Floor { at: at.into(), ties: tally.ties() }
         };
         Range { from: from.map(|(at, key)| Position::new(&at.into(), key)), to: to.map(floor) }

@@ -1,22 +1,21 @@
-//! What became of every key of a run, and the report about it.
+//! Outcome of every key of a run, and the coverage report.
 //!
-//! Why not a map of strings: a run lists a million keys, and each would cost a hundred bytes. Here a key
-//! costs its bytes and nine more: one text, where each begins, an index of numbers, one outcome. A key
-//! has one outcome however often it comes up; the last counts, because it is what the runtime will find.
-//! The report is written out of it in pieces, never as one text in memory.
+//! Why not a map of strings: a run may list a million keys at a hundred bytes each. Here a key costs its bytes and
+//! nine more: one text, its start, an index of numbers, one outcome. A key has one outcome; the last one counts,
+//! because the runtime will find that one. The report is written in pieces, never as one text in memory.
 
 use gleaner_protocol::CoverageField;
 use std::io::{self, Write};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What became of a key.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Its detail was fetched and sent.
     Hydrated,
-    /// A gap stands for it.
+    /// It has a gap.
     Gap,
-    /// It was left out on purpose.
+    /// It was skipped on purpose.
     Skipped,
 }
 
@@ -32,28 +31,28 @@ impl Outcome {
 
 /// The text of all keys is in pieces of this size, so that growing never copies it.
 const PIECE_BYTES: usize = 1024 * 1024;
-/// The index is at most this full, in percent: then a key is found after two looks on average.
+/// Maximum load of the index, in percent: a key is found after two probes on average.
 const FULL_PERCENT: usize = 75;
 
-/// Keys and their outcomes, in the order in which they came.
+/// Keys and their outcomes, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pieces: Vec<String>,
-    /// Where each key is: its piece and its place in it.
-    keys: Vec<Place>,
+    /// Piece and offset of each key.
+    keys: Vec<KeyLocation>,
     outcomes: Vec<Outcome>,
-    /// Numbers of keys plus one, by hash; zero is free.
+    /// Indexes of keys plus one, by hash; zero is free.
     index: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct KeyLocation {
     piece: u32,
     start: u32,
 }
 
 impl Ledger {
-    /// Says what became of a key. The last word counts.
+    /// Sets the outcome of a key. The last one counts.
     pub(crate) fn note(&mut self, key: &str, outcome: Outcome) {
         if (self.keys.len() + 1) * 100 > self.index.len() * FULL_PERCENT {
             self.grow();
@@ -63,7 +62,7 @@ impl Ledger {
             0 => {
                 self.append(key);
                 self.outcomes.push(outcome);
-                // There is no memory for four thousand million keys.
+                // Memory ends before four thousand million keys.
                 self.index[slot] = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
             }
             number => self.outcomes[number as usize - 1] = outcome,
@@ -84,22 +83,22 @@ impl Ledger {
         let start = self.pieces[piece].len();
         self.pieces[piece].push_str(key);
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        self.keys.push(Place { piece: number(piece), start: number(start) });
+        self.keys.push(KeyLocation { piece: number(piece), start: number(start) });
     }
 
     fn key(&self, number: usize) -> &str {
         let place = self.keys[number];
         let piece = &self.pieces[place.piece as usize];
-        // It ends where the next one begins, or with its piece.
+        // It ends at the start of the next one, or with its piece.
         let next = self.keys.get(number + 1).filter(|next| next.piece == place.piece);
         let end = next.map_or(piece.len(), |next| next.start as usize);
         &piece[place.start as usize..end]
     }
 
-    /// Where a key is in the index, or would be.
+    /// Slot of a key in the index.
     fn slot(&self, key: &str) -> usize {
         let mask = self.index.len() - 1;
-        // The length is a power of two, so that any hash fits.
+        // The length is a power of two.
         let mut slot = xxh3_64(key.as_bytes()) as usize & mask;
         while self.index[slot] != 0 && self.key(self.index[slot] as usize - 1) != key {
             slot = (slot + 1) & mask;
@@ -124,7 +123,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// Errors of the writer.
     pub(crate) fn write_report(&self, stream: &str, state_stream: &str, out: &mut dyn Write) -> io::Result<()> {
         let mut out = io::BufWriter::with_capacity(64 * 1024, out);
         out.write_all(br#"{"type":"DETAIL_COVERAGE","reference_only":true,"stream":"#)?;

@@ -1,21 +1,21 @@
-//! Where something is in a list: newest first, ties in the order of their keys.
+//! Positions in a list: newest first, ties by key.
 //!
-//! Why a pair and not a time: providers give many items the same time, and a cursor that is a time alone
-//! either sees all of them again or strands some. Why not an offset: it means nothing once the list has
-//! changed. A position is made of what an item says about itself, so it holds whatever moves around it.
+//! Why a pair and not a time: providers give many items the same time, and a cursor of a time alone either repeats
+//! all of them or loses some. Why not an offset: it is meaningless after a change of the list. A position consists of
+//! an item's own values, so it stays valid.
 
 use super::ties::Ties;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// The time by which a list is ordered, as text that sorts like the time: RFC 3339 in UTC with a fixed
-/// number of digits, or a number with leading zeros. Compared byte by byte.
+/// The sort time of a list, as text that sorts like the time: RFC 3339 in UTC with a fixed number of digits, or a
+/// number with leading zeros. Compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(String);
 
 impl Timestamp {
-    /// A time that is written so that it sorts.
+    /// A time in sortable form.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -26,18 +26,18 @@ impl Timestamp {
     }
 }
 
-/// A number, with as many zeros before it as the longest has digits.
+/// A number, padded with zeros to the maximum number of digits.
 impl From<u64> for Timestamp {
     fn from(number: u64) -> Self {
         Self(format!("{number:020}"))
     }
 }
 
-/// A place in a list. Smaller is earlier in the list, which is newer.
+/// A position in a list. Smaller is earlier in the list, which is newer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     pub(crate) at: Timestamp,
-    /// Empty for the place before everything of that time.
+    /// Empty for the position before all items of that time.
     pub(crate) key: String,
 }
 
@@ -46,12 +46,12 @@ impl Position {
         Self { at: at.clone(), key: key.to_owned() }
     }
 
-    /// The place before everything of a time.
+    /// The position before all items of a time.
     pub(crate) fn before(at: &Timestamp) -> Self {
         Self::new(at, "")
     }
 
-    /// Whether an item comes after this place.
+    /// Whether an item comes after this position.
     pub(crate) fn is_before(&self, at: &Timestamp, key: &str) -> bool {
         order((&self.at, &self.key), (at, key)) == Ordering::Less
     }
@@ -74,7 +74,7 @@ impl Ord for Position {
     }
 }
 
-/// Where accounted ground begins: everything older than this time, and the ties at it that are named.
+/// Start of the accounted part: everything older than this time, and the named ties at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Floor {
     pub(crate) at: Timestamp,
@@ -83,12 +83,12 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// A floor with nothing accounted at its own time.
+    /// A floor without accounted items at its own time.
     pub(crate) fn under(at: &Timestamp) -> Self {
         Self { at: at.clone(), ties: Ties::default() }
     }
 
-    /// The lower of two floors: what is above both, and nothing less.
+    /// The lower of two floors.
     fn lower(a: &Self, b: &Self) -> Self {
         match a.at.cmp(&b.at) {
             Ordering::Less => a.clone(),
@@ -98,19 +98,19 @@ impl Floor {
     }
 }
 
-/// A part of a list that is not accounted for: what comes after one place, down to a floor.
+/// An unaccounted part of a list: everything after one position, down to a floor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Range {
-    /// Absent for the top of the list.
+    /// `None` for the top of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Position>,
-    /// Absent for the end of the list.
+    /// `None` for the end of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<Floor>,
 }
 
 impl Range {
-    /// Whether nothing accounted lies between this range and an older one, so that they are one.
+    /// Whether no accounted item is between this range and an older one, so that they can merge.
     pub(crate) fn reaches(&self, older: &Self) -> bool {
         match (&self.to, &older.from) {
             (None, _) | (_, None) => true,
@@ -118,7 +118,7 @@ impl Range {
         }
     }
 
-    /// One range for this and an older one, with whatever lies between.
+    /// Merges this range, an older one, and everything between.
     pub(crate) fn joined(&self, older: &Self) -> Self {
         let to = match (&self.to, &older.to) {
             (Some(a), Some(b)) => Some(Floor::lower(a, b)),
@@ -127,8 +127,8 @@ impl Range {
         Self { from: self.from.clone(), to }
     }
 
-    /// What of it has `since ≤ time < until`, and what has not. The first is walked with the same `until`. An
-    /// item that has the time of a border may be in both: it is looked at twice and never left out.
+    /// Splits it into the part with `since ≤ time < until` and the rest. The first is walked with the same `until`.
+    /// An item at a border may be in both: it is checked twice and never lost.
     pub(crate) fn within(self, since: Option<&Timestamp>, until: Option<&Timestamp>) -> (Option<Self>, Vec<Self>) {
         let from = self.from.as_ref().map(|from| &from.at);
         let to = self.to.as_ref().map(|to| &to.at);

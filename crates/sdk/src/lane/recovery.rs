@@ -1,9 +1,8 @@
-//! Recovery: what earlier runs left, before anything new.
+//! Recovery of gaps from earlier runs, before anything new.
 //!
-//! Gaps come page after page until there is none (a page is transport and no cap, D11). Single records
-//! first, then the backlog gap: it is known before anything is added to it, because there is one, and
-//! writing it without what it stood for would lose that. When the budget is used up, single gaps are left
-//! as they are; the backlog still gives out its next chunk.
+//! Gaps come page by page until there are none (a page is transport and no cap, D11). Single records first, then the
+//! backlog gap: it must be known before anything is added to it, because writing it without its old ranges would lose
+//! them. When the budget is used up, single gaps stay as they are; the backlog still writes its next chunk.
 
 use super::backlog::{BACKLOG_KEY, Backlog};
 use super::ledger::Outcome;
@@ -17,7 +16,7 @@ use crate::stop::Stop;
 use gleaner_protocol::{DetailGap, ServedGap};
 
 impl Work<'_, '_> {
-    /// Recovers what can be. Answers why the list could not be read, if the backlog needed it.
+    /// Recovers gaps. Returns why the list could not be read, if the backlog needed it.
     pub(super) fn recover(&mut self) -> Result<Option<NoPage>, Stop> {
         let config = self.config;
         if config.list_stream != config.detail_stream {
@@ -39,7 +38,7 @@ impl Work<'_, '_> {
                 }
             }
             self.recover_singles(&singles)?;
-            // Nothing more can be recovered, and what must be known is known.
+            // Nothing more can be recovered, and the backlog is known.
             if self.is_exhausted() && backlog.is_some() {
                 break;
             }
@@ -49,27 +48,27 @@ impl Work<'_, '_> {
         match backlog {
             Some(gap) => self.expand(&gap),
             None => {
-                // Whatever was drained is settled, unless nobody could tell.
+                // Progress on a drained backlog is settled, unless the backlog is unknown.
                 self.cursor.drain = self.cursor.drain.take().filter(|_| !self.knows_backlog);
                 Ok(None)
             }
         }
     }
 
-    /// A gap of another lane is left to it.
+    /// A gap of another lane belongs to that lane.
     fn is_ours(&self, gap: &ServedGap) -> bool {
         let parent = gap.parent_stream.as_ref();
         gap.stream == self.config.detail_stream && parent.is_none_or(|parent| *parent == self.config.list_stream)
     }
 
     fn recover_singles(&mut self, gaps: &[ServedGap]) -> Result<(), Stop> {
-        // Without a key there is nothing to ask for; what the owner does not want now waits.
+        // A gap without a key cannot be requested; an unrequested one waits.
         let wanted = |gap: &&ServedGap| gap.record_key.as_ref().is_some_and(|key| self.wants(key.as_str()));
         let gaps = gaps.iter().filter(wanted).collect::<Vec<_>>();
         for window in gaps.chunks(self.config.concurrency) {
             let window = &window[..self.admit(window.len())];
             for gap in window {
-                // Said before it is tried: one that ends us each time is given up some day.
+                // Sent before the attempt: a record that kills the run each time is given up eventually.
                 self.run.emitter.attempted(gap)?;
             }
             let target = |gap: &&ServedGap| Target { key: key_of(gap).to_owned(), locator: gap.detail_locator.clone() };
@@ -97,14 +96,14 @@ impl Work<'_, '_> {
                     self.ledger.note(key_of(gap), Outcome::Hydrated);
                     return self.run.emitter.recovered(gap);
                 }
-                // The owner does not want it now. Nothing was recovered.
+                // The owner does not request it now. Nothing was recovered.
                 Emitted::OutOfScope => {
                     self.ledger.note(key_of(gap), Outcome::Skipped);
                     return Ok(());
                 }
                 Emitted::Rejected => invalid(),
             },
-            // Our own budget ended before it was asked: it waits as it is.
+            // Our own budget ended before the request: it waits unchanged.
             Err(error) if ends_the_run(&error).is_some() => return Ok(()),
             Err(error) => self.unless_refused(error)?,
         };
@@ -118,13 +117,13 @@ impl Work<'_, '_> {
         self.say_gap(again)
     }
 
-    /// Works on what a backlog gap stands for, newest first. After each batch the cursor knows how far that
-    /// came, so that a kill repeats one batch; the gap itself is written again only when something is left,
-    /// because a gap that is written again cannot be settled in the same run.
+    /// Processes a backlog gap, newest first. The cursor stores the progress after each batch, so that a kill repeats
+    /// one batch; the gap is written again only when something remains, because a rewritten gap cannot be closed in
+    /// the same run.
     fn expand(&mut self, gap: &ServedGap) -> Result<Option<NoPage>, Stop> {
         let (id, written) = Backlog::read(gap.detail_locator.as_ref());
         let mut todo = self.cursor.left_of(&id, written);
-        // What lies outside of what the owner asks for now is kept for later.
+        // Ranges outside the current request are kept for later.
         let mut kept = Backlog::default();
         let mut stopped = None;
         let (mut is_tail, mut is_worked_on) = (false, false);
@@ -158,7 +157,7 @@ impl Work<'_, '_> {
             self.cursor.drain = None;
             self.run.emitter.recovered(gap)?;
         } else if is_tail || (is_worked_on && !kept.is_empty()) {
-            // What is outside is the other track's, which does not see how far our cursor says this one came.
+            // Ranges outside belong to the other track, which does not see the progress on our cursor.
             self.say_backlog()?;
         } else if is_worked_on {
             let left = self.backlog.clone();
@@ -169,7 +168,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// Everything that two backlogs stand for.
+/// Merges two backlogs.
 fn joined(a: &Backlog, b: &Backlog) -> Backlog {
     let mut both = a.clone();
     b.ranges.iter().for_each(|range| both.add(range.clone(), None));

@@ -1,4 +1,4 @@
-//! What an author says about a provider: how it lists, and how one detail is fetched.
+//! The author's interface of a lane: a list page and a detail.
 
 use super::place::Timestamp;
 use crate::emit::new_record::{Body, NewRecord};
@@ -6,8 +6,8 @@ use crate::fetch_error::FetchError;
 use gleaner_protocol::{RawJson, RecordKey};
 use serde::Serialize;
 
-/// A provider with a list and a detail per item. Both functions block; the lane decides what is asked
-/// for, in which order and how often.
+/// A provider with a list and a detail per item. Both functions block; the lane decides what is requested, in which
+/// order and how often.
 pub trait Source: Sync {
     /// One page of the list, newest first, ties in any order.
     ///
@@ -16,16 +16,16 @@ pub trait Source: Sync {
     /// Why it could not be fetched.
     fn list(&self, at: &ListAt) -> Result<ListPage, FetchError>;
 
-    /// The records that one item stands for; none is an answer, too.
+    /// The records of one item; an empty result is valid.
     ///
     /// # Errors
     ///
-    /// Why it could not be fetched. An item that is gone (404, 410) is the author's to judge: a tombstone
-    /// in the detail, or the error, which becomes a gap.
+    /// Why it could not be fetched. The author decides about a deleted item (404, 410): a tombstone in the detail, or
+    /// the error, which becomes a gap.
     fn detail(&self, target: &Target) -> Result<Detail, FetchError>;
 }
 
-/// Two functions are a source.
+/// Two functions as a source.
 pub(super) struct Functions<L, D> {
     pub(super) list: L,
     pub(super) detail: D,
@@ -45,13 +45,12 @@ where
     }
 }
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListAt {
-    /// Items of this time and older. A provider that cannot filter by time may ignore it: what is newer
-    /// is left out by the lane.
+    /// Items of this time and older. A provider that cannot filter by time may ignore it: the lane drops newer ones.
     pub at_or_older_than: Option<Timestamp>,
-    /// The page after the one that gave this token; `None` for the first.
+    /// The page token of the previous page; `None` for the first.
     pub page: Option<String>,
 }
 
@@ -60,19 +59,19 @@ pub struct ListAt {
 pub struct ListPage {
     /// The items, newest first.
     pub items: Vec<ListItem>,
-    /// The provider's own token for the next page; `None` at the end. It must not be a count of items:
-    /// when one is deleted, those after it move up, and a count would step over one of them.
+    /// The provider's token for the next page; `None` at the end. It must not be an item count: after a deletion a
+    /// count would skip an item.
     pub next: Option<String>,
-    /// How many items come after this page, where the provider tells. For people.
+    /// Number of items after this page, if the provider reports it. For people.
     pub left: Option<u64>,
 }
 
 /// One item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListItem {
-    /// What identifies it. Never empty.
+    /// Its key. Never empty.
     pub key: String,
-    /// By what the list is ordered: the time of its last change.
+    /// The sort time of the list: its last change.
     pub timestamp: Timestamp,
     pub(super) version: Option<String>,
     pub(super) record: Option<Body>,
@@ -80,53 +79,53 @@ pub struct ListItem {
 }
 
 impl ListItem {
-    /// An item with nothing but its key and its time.
+    /// An item with key and time only.
     pub fn new(key: impl Into<String>, timestamp: impl Into<Timestamp>) -> Self {
         Self { key: key.into(), timestamp: timestamp.into(), version: None, record: None, locator: None }
     }
 
-    /// With the record of the list's own stream.
+    /// Adds the record of the list stream.
     #[must_use]
     pub fn record<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
         self.record = Some(Body::of(data));
         self
     }
 
-    /// With how its detail is found again, when the key alone does not tell. It comes back byte for byte.
+    /// Adds a locator for its detail, if the key alone is not enough. It is returned byte for byte.
     #[must_use]
     pub fn locator(mut self, locator: RawJson<'static>) -> Self {
         self.locator = Some(locator);
         self
     }
 
-    /// With what changes when it changes, where the list tells it and times are coarse: a count of edits, a
-    /// hash. It must not change by itself.
+    /// Adds a version that changes with the item, if the list has one and times are coarse: an edit count, a hash. It
+    /// must not change without the item.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// What it holds in memory, roughly.
+    /// Approximate memory.
     pub(super) fn bytes(&self) -> usize {
         let record = self.record.as_ref().map_or(0, Body::len);
         let locator = self.locator.as_ref().map_or(0, |locator| locator.as_str().len());
         let version = self.version.as_ref().map_or(0, String::len);
-        // Its key is kept twice while it is held, and what holds it has a size of its own.
+        // Its key is stored twice while it is held, and its container has a size.
         size_of::<Self>() + 2 * self.key.len() + self.timestamp.as_str().len() + version + record + locator
     }
 }
 
-/// What detail is wanted: of a listed item, or of a gap.
+/// Target of a detail fetch: a listed item, or a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The item's key.
     pub key: String,
-    /// What the list said about where it is, byte for byte. A gap that the runtime wrote has none.
+    /// The item's locator, byte for byte. A gap written by the runtime has none.
     pub locator: Option<RawJson<'static>>,
 }
 
-/// The records that one item stands for.
+/// The records of one item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "a detail is returned to whoever asked for it"]
 pub struct Detail {
@@ -149,7 +148,7 @@ impl Detail {
         self.with(Some(stream), key.into(), Body::of(data))
     }
 
-    /// Adds the news that a record of this stream was deleted.
+    /// Adds a deletion of a record of this stream.
     pub fn tombstone_of<'k>(self, stream: &str, key: impl Into<RecordKey<'k>>) -> Self {
         self.with(Some(stream), key.into(), Body::Deleted)
     }

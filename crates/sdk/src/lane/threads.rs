@@ -1,19 +1,19 @@
-//! Several fetches at the same time, with as many threads as the system gives.
+//! Concurrent fetches, with as many threads as the system provides.
 //!
-//! Why not `thread::scope` and `spawn` alone: that panics where no thread can be started (a limit on processes, no
-//! memory for a stack), and the whole run fails although one thread would do. A fetch without a thread of its own
-//! happens on the calling thread when its turn comes.
+//! Why not `thread::scope` and `spawn` alone: that panics where no thread can be started (a process limit, no memory
+//! for a stack), and the whole run would fail although one thread is enough. A fetch without its own thread runs on
+//! the calling thread when its turn comes.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// A piece of work that was begun on a thread of its own, or waits for the calling thread.
+/// A piece of work on its own thread, or waiting for the calling thread.
 pub(super) enum Begun<'scope, 't, T, A> {
     Thread(ScopedJoinHandle<'scope, A>),
     Waits(&'t T),
 }
 
-/// Begins `work` for each item, on a thread for each while there are any. `builder` is what a thread is made with.
+/// Starts `work` for each item, each on a thread while there are any. `builder` creates the threads.
 pub(super) fn begin<'scope, 'env, 't: 'scope, T: Sync, A: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     items: &'t [T],
@@ -23,7 +23,7 @@ pub(super) fn begin<'scope, 'env, 't: 'scope, T: Sync, A: Send + 'scope>(
     let mut is_refused = false;
     let mut start = |item: &'t T| {
         let started = if is_refused { None } else { builder().spawn_scoped(scope, move || work(item)).ok() };
-        // Asking again for the others of the same moment is in vain; the next batch asks again.
+        // A retry at the same moment would fail too; the next batch tries again.
         is_refused = started.is_none();
         started.map_or(Begun::Waits(item), Begun::Thread)
     };
@@ -31,7 +31,7 @@ pub(super) fn begin<'scope, 'env, 't: 'scope, T: Sync, A: Send + 'scope>(
 }
 
 impl<T, A> Begun<'_, '_, T, A> {
-    /// The answer: waits for its thread, or does the work here. A panic of the work goes on here.
+    /// The answer: waits for its thread, or does the work here. A panic is passed on.
     pub(super) fn finish(self, work: &dyn Fn(&T) -> A) -> A {
         match self {
             Self::Thread(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),

@@ -1,33 +1,32 @@
-//! Which items of one time are accounted for, in bounded space.
+//! Accounted items of one time, in bounded space.
 //!
-//! A cursor that ends at a time must know which items of that time it has seen, because new ones may come
-//! with the same time. It keeps a hash of each, and when there are too many, how many there were and the
-//! sum of their hashes: then a change shows, and the whole group is read again. Never an item is skipped
-//! that was not there before.
+//! A cursor that ends at a time must know which items of that time were seen, because new ones may have the same
+//! time. It stores a hash of each; when there are too many, their number and the sum of their hashes: then a change
+//! is detected, and the whole group is read again. A new item is never skipped.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many ties are kept one by one: 4 KiB of cursor. Groups beyond it come from imports in bulk.
+/// Maximum of single ties: 4 KiB of cursor. Larger groups come from bulk imports.
 const TIES_MAX: usize = 256;
 
 /// The ties at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Ties {
-    /// Each one's hash, sorted.
+    /// The hash of each, sorted.
     Known(Vec<Hash>),
     /// Too many to keep.
     Sum {
-        /// How many.
+        /// Their number.
         count: u64,
-        /// Their hashes, added up.
+        /// The sum of their hashes.
         sum: Hash,
     },
 }
 
-/// A hash, written as 16 digits: numbers of this size do not survive every reader of JSON.
+/// A hash, written as 16 digits: not every JSON parser keeps numbers of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Hash(u64);
@@ -47,8 +46,8 @@ impl TryFrom<String> for Hash {
 }
 
 impl Hash {
-    /// The hash of an item: its key and, where its list tells one, its version.
-    pub(crate) fn of(key: &str, version: Option<&str>) -> Self {
+    /// The hash of an item: its key and, if the list has one, its version.
+    pub(crate) fn of_item(key: &str, version: Option<&str>) -> Self {
         let mut text = Vec::with_capacity(key.len() + version.map_or(0, str::len) + 9);
         text.extend_from_slice(&(key.len() as u64).to_le_bytes());
         text.extend_from_slice(key.as_bytes());
@@ -71,12 +70,12 @@ impl Ties {
         matches!(self, Self::Known(known) if known.is_empty())
     }
 
-    /// Whether one item is known to be among them.
+    /// Whether an item is known.
     pub(crate) fn knows(&self, hash: Hash) -> bool {
         matches!(self, Self::Known(known) if known.binary_search(&hash).is_ok())
     }
 
-    /// Those that are in both, or none where that cannot be told.
+    /// The common ones, or none if that is unknown.
     pub(crate) fn both(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Known(a), Self::Known(_)) => {
@@ -88,7 +87,7 @@ impl Ties {
     }
 }
 
-/// The ties of a group that is being read.
+/// The ties of a group being read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     known: BTreeSet<Hash>,
@@ -119,17 +118,20 @@ mod tests {
 
     fn ties(keys: impl IntoIterator<Item = usize>) -> Ties {
         let mut tally = Tally::default();
-        keys.into_iter().for_each(|key| tally.add(Hash::of(&key.to_string(), None)));
+        keys.into_iter().for_each(|key| tally.add(Hash::of_item(&key.to_string(), None)));
         tally.ties()
     }
 
     #[test]
     fn few_ties_are_known_one_by_one_and_many_by_their_sum() {
         let few = ties(0..TIES_MAX);
-        assert!(few.knows(Hash::of("7", None)) && !few.knows(Hash::of("7", Some("2"))), "a version is a part of it");
+        assert!(
+            few.knows(Hash::of_item("7", None)) && !few.knows(Hash::of_item("7", Some("2"))),
+            "a version is a part of it"
+        );
         let many = ties(0..TIES_MAX + 1);
         assert!(matches!(many, Ties::Sum { count, .. } if count == TIES_MAX as u64 + 1));
-        assert!(!many.knows(Hash::of("7", None)), "unknown, not absent");
+        assert!(!many.knows(Hash::of_item("7", None)), "unknown, not absent");
         assert_eq!(many, ties((0..TIES_MAX + 1).rev()), "the order does not matter");
         assert_ne!(many, ties(1..TIES_MAX + 2));
     }

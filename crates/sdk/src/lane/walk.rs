@@ -1,31 +1,30 @@
-//! One walk down a range of the list, in batches: the forward pass and the expansion of a backlog are
-//! the same walk with different bookkeeping.
+//! A walk down a range of the list, in batches; used by the forward pass and by the processing of a backlog.
 
 use super::in_order::{InOrder, Step};
 use super::place::{Floor, Position, Range, Timestamp};
 use super::work::{NoPage, Work};
 use crate::stop::Stop;
 
-/// How a walk ended.
+/// Result of a walk.
 #[derive(Debug)]
 pub(super) struct Walked {
     pub(super) end: End,
-    /// The newest time of the range and its ties, if there was anything in it.
+    /// The newest time of the range and its ties, if it had items.
     pub(super) top: Option<Floor>,
 }
 
-/// Whether anything is left.
+/// How a walk ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Everything down to the floor has its outcome.
+    /// Every item down to the floor has an outcome.
     Floor,
-    /// Neither budget nor chunk allowed more: this is left, and about so many items.
+    /// Budget and chunk are used up: the rest, and its approximate number of items.
     Tail(Range, Option<u64>),
-    /// The list could not be read further: this is left.
+    /// The list could not be read further: the rest.
     NoPage(Range, NoPage),
 }
 
-/// What a walk tells after each batch: what is left, and the top of the range.
+/// Called after each batch with the rest and the top of the range.
 pub(super) type Checkpoint<'c, 'a, 'r> = dyn FnMut(&mut Work<'a, 'r>, &Range, Option<&Floor>) -> Result<(), Stop> + 'c;
 
 impl<'a, 'r> Work<'a, 'r> {
@@ -53,7 +52,7 @@ impl<'a, 'r> Work<'a, 'r> {
                     }
                     Err(no_page) => last = Some(Last::NoPage(no_page)),
                 },
-                // What a page gave is worked on before the next one is asked for.
+                // The items of a page are processed before the next page is requested.
                 Step::Fetch(_) => {}
                 Step::End => last = Some(Last::Floor),
             }
@@ -64,7 +63,7 @@ impl<'a, 'r> Work<'a, 'r> {
             }
             let top = reader.top().cloned();
             if settled < batch.len() {
-                // What begins at the top of the list would grow with it; what was seen does not.
+                // A range from the top of the list would grow with it; the seen part does not.
                 left.from = left.from.or_else(|| top.as_ref().map(|top| Position::before(&top.at)));
                 let remaining = reader.left().map(|left| left + (batch.len() - settled) as u64);
                 return Ok(Walked { end: End::Tail(left, remaining), top });

@@ -1,9 +1,8 @@
-//! One lane in one run: what it holds while it works, and what happens to a single item.
+//! State of one lane in one run, and the handling of a single item.
 //!
-//! An item is fetched while the run's budget allows it, and one that fails becomes a gap of its own. What a
-//! cap left becomes a gap of its own while the chunk allows that. Then the walk ends, and a backlog gap
-//! stands for the rest. Nothing else can happen to an item, and the place up to which a walk came is never
-//! past one to which none of it did.
+//! An item is fetched while the run's budget allows it; a failed one becomes a gap. An item left by a cap becomes a
+//! gap while the chunk allows it. Then the walk ends, and a backlog gap represents the rest. There is no other
+//! outcome, and the position of a walk is never past an item without one.
 
 use super::LaneConfig;
 use super::backlog::{BACKLOG_KEY, Backlog};
@@ -22,10 +21,10 @@ use std::collections::VecDeque;
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How often an open circuit is waited for without a success in between. It opens for a minute at first;
-/// after three of them the provider is down, and a later run will find out when it is back.
+/// Waits for an open circuit without a success in between. It opens for a minute at first; after three waits the
+/// provider is down, and a later run will find out when it is back.
 const CIRCUIT_CYCLES_MAX: u32 = 3;
-/// So many details in a row that are refused for the credential end the run: it is the credential.
+/// Consecutive details with a rejected credential that end the run.
 const REFUSED_IN_A_ROW_MAX: u32 = 3;
 
 /// Why there is no page of the list.
@@ -46,27 +45,27 @@ impl From<NoPage> for Stop {
     }
 }
 
-/// What is done with an answer; `false` when no more are wanted.
+/// Handles an answer; `false` when no more are wanted.
 pub(super) type Take<'t, 'a, 'r> = dyn FnMut(&mut Work<'a, 'r>, Result<Detail, FetchError>) -> Result<bool, Stop> + 't;
 
-/// A lane while it works.
+/// A running lane.
 pub(super) struct Work<'a, 'r> {
     pub(super) config: &'a LaneConfig,
     pub(super) run: &'a mut Collect<'r>,
     pub(super) source: &'a dyn Source,
     pub(super) cursor: Cursor,
     pub(super) ledger: Ledger,
-    /// What a backlog gap stands for that is not written again in this run, and what this run adds to it.
+    /// Ranges of a backlog gap that was not written again in this run, and this run's additions.
     pub(super) backlog: Backlog,
-    /// Whether all that the backlog gap stands for is known, if there is one.
+    /// Whether all ranges of an existing backlog gap are known.
     pub(super) knows_backlog: bool,
-    /// How often a backlog gap was written.
+    /// Number of backlog gaps written.
     pub(super) backlogs_written: u32,
-    /// The owner asked for the list alone.
+    /// False when the owner requested only the list.
     wants_details: bool,
-    /// The gap that an earlier run left for a list that it could not begin to read.
+    /// The gap of an earlier run for a list that it could not begin to read.
     pub(super) rest: Option<ServedGap>,
-    /// Why no detail is fetched any more.
+    /// Why no more details are fetched.
     exhausted: Option<DeferReason>,
     circuit_cycles: u32,
     refused_in_a_row: u32,
@@ -93,21 +92,20 @@ impl<'a, 'r> Work<'a, 'r> {
         }
     }
 
-    /// Says how far this lane has come, together with everything before.
+    /// Sends the cursor of this lane, after everything that it covers.
     pub(super) fn commit(&mut self) -> Result<(), Stop> {
         self.run.slice(&self.config.list_stream, &self.cursor.to_map())
     }
 
-    /// How many items are settled together. When all that can happen to them is a gap that counts, no more
-    /// than there may be of those: listing others would be in vain.
+    /// Items per batch. When all of them would become gaps that count, no more than the remaining chunk: listing
+    /// others would be useless.
     pub(super) fn batch_len(&self) -> usize {
         let rows = self.run.budget.gap_rows_left.filter(|_| self.exhausted.is_some_and(is_cap));
         let rows = rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.config.batch.clamp(1, rows.max(1))
     }
 
-    /// Says what becomes of these items, in their order. Answers how many that were: fewer when neither
-    /// budget nor chunk allow more.
+    /// Settles these items, in order. Returns how many: fewer when budget and chunk are used up.
     pub(super) fn settle(&mut self, items: &[ListItem]) -> Result<usize, Stop> {
         let mut settled = 0;
         while let Some(item) = items.get(settled) {
@@ -150,7 +148,7 @@ impl<'a, 'r> Work<'a, 'r> {
         Ok(settled)
     }
 
-    /// An item that cannot be told from our own gaps, or from any other, is left out and said.
+    /// Skips and reports an item with an empty or reserved key.
     fn report_unusable(&mut self) -> Result<(), Stop> {
         self.run.emitter.skip(SkipResult {
             stream: Some(self.config.list_stream.clone()),
@@ -160,13 +158,13 @@ impl<'a, 'r> Work<'a, 'r> {
         })
     }
 
-    /// Whether the owner asked for an item. What its detail gives has keys of its own and is asked about when
-    /// it is sent.
+    /// Whether an item is requested. The records of its detail have their own keys and are checked when they are
+    /// sent.
     pub(super) fn wants(&self, key: &str) -> bool {
         self.run.emitter.wants(&self.config.list_stream, key)
     }
 
-    /// How many of so many details may be fetched now.
+    /// How many of `wanted` details may be fetched now.
     pub(super) fn admit(&mut self, wanted: usize) -> usize {
         let mut admitted = 0;
         while admitted < wanted && self.exhausted.is_none() {
@@ -182,8 +180,8 @@ impl<'a, 'r> Work<'a, 'r> {
         self.exhausted.is_some()
     }
 
-    /// Fetches these at the same time, as far as there are threads, and hands the answers over in their order, each as
-    /// soon as it is there, until `take` wants no more.
+    /// Fetches these concurrently, as far as there are threads, and passes on the answers in order, each as soon as
+    /// it arrives, until `take` wants no more.
     pub(super) fn fetch(&mut self, targets: &[Target], take: &mut Take<'_, 'a, 'r>) -> Result<(), Stop> {
         if let [only] = targets {
             let fetched = self.source.detail(only);
@@ -203,7 +201,7 @@ impl<'a, 'r> Work<'a, 'r> {
             for target in targets {
                 let Some((fetched, found_open)) = answers.pop_front().or_else(|| started.next()) else { break };
                 if found_open.is_some() {
-                    // What the others find is about the same moment, and comes before any pause.
+                    // Answers of the same moment come before any pause.
                     answers.extend(started.by_ref());
                 }
                 let fetched = self.wait_for_circuit(target, fetched, found_open);
@@ -216,8 +214,8 @@ impl<'a, 'r> Work<'a, 'r> {
         })
     }
 
-    /// An open circuit closes again: waits for it and tries once more, while the budget allows it. It may have
-    /// been found open a while ago.
+    /// Waits for an open circuit to close and retries, while the budget allows it. It may have been found open a
+    /// while ago.
     fn wait_for_circuit(
         &mut self,
         target: &Target,
@@ -244,14 +242,14 @@ impl<'a, 'r> Work<'a, 'r> {
         fetched
     }
 
-    /// The client, which sees every attempt, may find the end of the budget before we do.
+    /// The client, which sees every attempt, may notice the end of the budget first.
     fn note_end(&mut self, error: &FetchError) {
         if let Some(reason) = error.exhausted() {
             self.run.budget.end(reason);
         }
     }
 
-    /// Waits for an open circuit. Of several that were found open at the same time the first waits for all.
+    /// Waits for an open circuit. Of several found open at the same time the first waits for all.
     fn pause_for_circuit(&mut self, wait: Option<Duration>, found_open: Option<Time>) -> bool {
         let now = self.run.clock.now();
         let since = |found: Time| Duration::from_millis(now.as_millis().saturating_sub(found.as_millis()));
@@ -261,8 +259,8 @@ impl<'a, 'r> Work<'a, 'r> {
             return true;
         }
         self.circuit_cycles += 1;
-        // Said before the pause: whoever looks meanwhile sees why nothing happens. If nobody reads any more, the
-        // next message finds out.
+        // Sent before the pause: observers see why nothing happens. If nobody reads any more, the next message
+        // notices.
         drop(self.run.report_rate());
         self.circuit_cycles <= CIRCUIT_CYCLES_MAX && self.run.pause(wait.saturating_sub(passed))
     }
@@ -286,14 +284,14 @@ impl<'a, 'r> Work<'a, 'r> {
         }
     }
 
-    /// What becomes of one item that was fetched, or was not; `false` when nothing can.
+    /// Settles one item; `false` when budget and chunk are used up.
     fn settle_one(&mut self, item: &ListItem, fetched: Result<Detail, FetchError>) -> Result<bool, Stop> {
         let error = match fetched {
             Ok(records) => {
                 self.send_listed(item)?;
                 let is_empty = records.records.is_empty();
                 let outcome = match self.send(records)? {
-                    // Nothing was sent for it, so nothing can be called hydrated.
+                    // Nothing was sent for it, so it is not hydrated.
                     Emitted::Sent if is_empty => Some(Outcome::Skipped),
                     Emitted::Sent => Some(Outcome::Hydrated),
                     Emitted::OutOfScope => Some(Outcome::Skipped),
@@ -310,16 +308,16 @@ impl<'a, 'r> Work<'a, 'r> {
         self.put_off(item, &error)
     }
 
-    /// A credential that is refused again and again is not this item's fault, and neither is a recording without it or
-    /// a sender that is gone.
+    /// Ends the run if the error is not this item's fault: a credential rejected repeatedly, a missing recording, a
+    /// lost sender.
     pub(super) fn unless_refused(&self, error: FetchError) -> Result<FetchError, Stop> {
         let is_not_its_fault = self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX
             || matches!(error.kind, FetchErrorKind::NotRecorded | FetchErrorKind::SenderGone);
         if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 
-    /// Writes a gap for one item; `false` when a cap left it and the chunk is used up. An item that failed
-    /// for any other reason never counts: folding it into the backlog gap would call a 404 our own budget.
+    /// Writes a gap for one item; `false` when a cap left it and the chunk is used up. An item that failed for
+    /// another reason never counts: in the backlog gap a 404 would look like our own budget.
     fn put_off(&mut self, item: &ListItem, error: &FetchError) -> Result<bool, Stop> {
         if error.is_cap() && !self.run.budget.take_gap_row() {
             return Ok(false);
@@ -350,11 +348,11 @@ impl<'a, 'r> Work<'a, 'r> {
         self.run.emitter.gap(gap)
     }
 
-    /// Writes the backlog gap, with everything that it stands for now.
+    /// Writes the backlog gap with all its current ranges.
     pub(super) fn say_backlog(&mut self) -> Result<(), Stop> {
         self.backlogs_written += 1;
         let id = format!("{}.{}", self.run.run_id(), self.backlogs_written);
-        // What was drained of an earlier writing is in this one, or done.
+        // Progress on an earlier writing is included in this one, or done.
         self.cursor.drain = None;
         let gap = DetailGap {
             detail_locator: Some(self.backlog.locator(&id)),
@@ -362,11 +360,11 @@ impl<'a, 'r> Work<'a, 'r> {
             last_error: Some(run_cap()),
             ..self.gap(BACKLOG_KEY, &self.deferral())
         };
-        // It is no record, so it is in no list of the coverage report.
+        // It is no record, so the coverage report does not list it.
         self.run.emitter.gap(gap)
     }
 
-    /// The record of the list's own stream.
+    /// Sends the record of the list stream.
     fn send_listed(&mut self, item: &ListItem) -> Result<(), Stop> {
         if let Some(body) = &item.record {
             let _: Emitted = body.clone().send(&mut self.run.emitter, &self.config.list_stream, &item.key)?;
@@ -374,7 +372,7 @@ impl<'a, 'r> Work<'a, 'r> {
         Ok(())
     }
 
-    /// Sends the records of a detail. One that does not fit counts for all.
+    /// Sends the records of a detail. An invalid one decides for all.
     pub(super) fn send(&mut self, detail: Detail) -> Result<Emitted, Stop> {
         let mut all = if detail.records.is_empty() { Emitted::Sent } else { Emitted::OutOfScope };
         for record in detail.records {
@@ -392,7 +390,7 @@ impl<'a, 'r> Work<'a, 'r> {
         self.exhausted.unwrap_or(DeferReason::RequestCap)
     }
 
-    /// The error that stands for the end of our own budget.
+    /// The error for the end of our own budget.
     fn deferral(&self) -> FetchError {
         let kind = match self.reason() {
             DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
@@ -406,7 +404,7 @@ fn is_open(fetched: &Result<Detail, FetchError>) -> bool {
     fetched.as_ref().is_err_and(|error| error.kind == FetchErrorKind::CircuitOpen)
 }
 
-/// Why nothing more is fetched in this run, if this error says so. The attempts of one request are its own.
+/// Why nothing more is fetched in this run, if this error means that. The attempts of one request are its own.
 pub(super) const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
     match error.kind {
         FetchErrorKind::Deferred(DeferReason::Attempts) => None,
@@ -416,12 +414,12 @@ pub(super) const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
     }
 }
 
-/// A detail whose records do not fit their schema. Later runs try again, for the parser may be mended.
+/// A detail with invalid records. Later runs retry, because the parser may be fixed.
 pub(super) fn invalid() -> FetchError {
-    FetchError::unexpected("a record does not fit its schema")
+    FetchError::unexpected("a record does not match its schema")
 }
 
-/// Whether a key names nothing, or one of our own gaps.
+/// Whether a key is empty or reserved.
 fn is_unusable(key: &str) -> bool {
     key.is_empty() || key == BACKLOG_KEY || key == REST_OF_STREAM
 }

@@ -1,8 +1,8 @@
-//! The pace and the circuit of a governor, as a run shows them: numbers and words, nothing about an account.
+//! Rate and circuit of a governor as progress messages, without account data.
 //!
-//! Why governor and protocol have their own types: both are published, and neither depends on the other. Here is the one
-//! conversion; a value that one side gains does not compile until it has a counterpart. A governor whose owner opted out
-//! of pacing has no pace: then nothing is said of it, and never a zero.
+//! Why governor and protocol have their own types: both are published, and neither depends on the other. The only
+//! conversion is here; a new value on one side does not compile until it has a counterpart. Without pacing there is
+//! no rate: nothing is sent, never a zero.
 
 use crate::same_names::same_names;
 use gleaner_http::SendGovernor;
@@ -12,7 +12,7 @@ use gleaner_protocol::{
     Progress, ProviderBudget, RetryTokens, UnboundedTag,
 };
 
-/// What is to be said now: the pace first, then each change of the circuit since the last time.
+/// Messages to send now: the rate first, then each circuit transition since the last call.
 pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
     let rate = governor.collection_rate().and_then(|rate| {
         let last = rate.last_backoff;
@@ -43,9 +43,9 @@ fn circuit(change: CircuitTransition) -> Option<Progress> {
     let elapsed_ms = change.elapsed.as_millis() as f64;
     let budget = ProviderBudget::new(circuit, elapsed_ms, change.request_count, Some(tokens))?;
     let message = match circuit.state {
-        CircuitState::Open => "the provider is left alone for a while",
-        CircuitState::HalfOpen => "a careful request to the provider",
-        CircuitState::Closed => "the provider answers again",
+        CircuitState::Open => "circuit open: requests to the provider are paused",
+        CircuitState::HalfOpen => "circuit half-open: one probe request to the provider",
+        CircuitState::Closed => "circuit closed: the provider answers again",
     };
     Some(Progress { message: message.to_owned(), provider_budget: Evidence::Valid(budget), ..Progress::default() })
 }

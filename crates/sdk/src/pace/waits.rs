@@ -1,10 +1,10 @@
-//! Says what a run waits for, while it does.
+//! Reports the waits of a run while they last.
 //!
-//! Why a thread of its own: a connector's code waits inside of a request, and nothing else of it runs meanwhile. The
-//! thread looks at the governor, which is where all waits before a send happen, and at the pauses of a lane. What it
-//! says is a code and a time. It decides nothing, and a run without it is the same but silent.
+//! Why a separate thread: a connector's code waits inside a request, and nothing else of it runs meanwhile. The
+//! thread polls the governor, where all waits before a send happen, and the pauses of a lane. A report is a code and
+//! a time. It decides nothing; without it a run is only silent.
 //!
-//! When to say something is decided by [`Reports`], which reads no clock.
+//! [`Reports`] decides when to report, and reads no clock.
 
 use crate::clock::{Clock, SystemClock, rfc3339};
 use crate::wire::Aside;
@@ -16,38 +16,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often the governor is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A wait that is shorter is not worth a word.
+/// Poll interval of the governor.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Shorter waits are not reported.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
-/// How often a wait is said again while it lasts.
+/// Interval of repeated reports during a wait.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// What is waited for.
+/// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
     until: Time,
     reason: WaitingReason,
 }
 
-/// What is to be said about waits.
+/// A report about a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Waits(Wait),
     Over,
 }
 
-/// When which wait is said.
+/// Decides when to report.
 #[derive(Debug, Default)]
 struct Reports {
-    /// What was said last and is not over.
+    /// The last reported wait that is not over.
     said: Option<Wait>,
-    /// When a wait was said last.
+    /// Time of the last report.
     said_at: Option<Time>,
 }
 
 impl Reports {
-    /// What is to be said now, if anything.
+    /// The report to send now, if any.
     fn poll(&self, now: Time, wait: Option<Wait>) -> Option<Report> {
         let wait = wait.filter(|wait| wait.until > now);
         let passed = |length: Duration| self.said_at.is_none_or(|at| now >= at + length);
@@ -73,7 +73,7 @@ impl Reports {
     }
 }
 
-/// What a run waits for, as it is known from all of its threads.
+/// Waits of a run, shared by all its threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits(Arc<Shared>);
 
@@ -93,12 +93,12 @@ struct Known {
 }
 
 impl Waits {
-    /// Whose waits are told.
+    /// Sets the governor whose waits are reported.
     pub(crate) fn watch(&self, governor: SendGovernor) {
         self.lock().governor = Some(governor);
     }
 
-    /// Waits with `pause` for an open circuit, and says so.
+    /// Waits with `pause` for an open circuit, and reports it.
     pub(crate) fn while_circuit_is_open<T>(&self, length: Duration, pause: impl FnOnce() -> T) -> T {
         let until = self.0.clock.now() + length;
         self.lock().pause = Some(Wait { until, reason: WaitingReason::Circuit });
@@ -107,7 +107,7 @@ impl Waits {
         paused
     }
 
-    /// Starts to tell. Where there is no thread for it, nothing is told.
+    /// Starts the reporting thread. Without a thread nothing is reported.
     pub(crate) fn tell(&self, aside: Box<dyn Aside>) -> Telling {
         let waits = self.clone();
         let tell = move || waits.tell_until_over(&*aside);
@@ -126,7 +126,7 @@ impl Waits {
             {
                 reports.was_said(now, report);
             }
-            let waited = self.0.changed.wait_timeout(self.lock(), LOOK_EVERY);
+            let waited = self.0.changed.wait_timeout(self.lock(), POLL_INTERVAL);
             known = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -160,14 +160,14 @@ impl Known {
     }
 }
 
-/// What the callers of a governor wait for now. Its pace is no wait: requests go out, one after the other.
+/// The current wait of a governor's callers. Pacing is no wait: requests are sent one after the other.
 fn wait_of(governor: &SendGovernor, now: Time) -> Option<Wait> {
     let waiting = governor.waiting().filter(|waiting| waiting.callers > 0);
     let gate = waiting.and_then(|waiting| {
         let remaining = waiting.remaining?;
         let reason = match waiting.reason {
             WaitReason::InFlight => return None,
-            // After a refusal the tries may be further apart than the pace that is reported.
+            // After a refusal trials may be further apart than the reported interval.
             WaitReason::Pacing if remaining < interval(governor) + WORTH_SAYING => return None,
             WaitReason::Pacing | WaitReason::Gate => gate_reason(governor),
             WaitReason::Quota => WaitingReason::Quota,
@@ -183,13 +183,13 @@ fn wait_of(governor: &SendGovernor, now: Time) -> Option<Wait> {
     })
 }
 
-/// The time between two sends that is reported as the pace.
+/// The reported interval between two sends.
 fn interval(governor: &SendGovernor) -> Duration {
     let rate = governor.collection_rate();
     rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(rate.current_interval_ms / 1000.0))
 }
 
-/// Why a gate was closed: what slowed the pace down last.
+/// Why a gate was closed: the last reason for a slowdown.
 fn gate_reason(governor: &SendGovernor) -> WaitingReason {
     let last = governor.collection_rate().and_then(|rate| rate.last_backoff);
     match last.map(|last| last.reason) {
@@ -201,7 +201,7 @@ fn gate_reason(governor: &SendGovernor) -> WaitingReason {
     }
 }
 
-/// Telling goes on until this is dropped.
+/// Reports until this is dropped.
 #[derive(Debug)]
 #[must_use = "nothing is told once this is dropped"]
 pub(crate) struct Telling(Waits);

@@ -1,4 +1,4 @@
-//! One page of a stream that goes forward: its records, and where the next one begins.
+//! One page of a stream that goes forward: its records, and the cursor of the next page.
 
 use crate::emit::new_record::{Body, NewRecord};
 use crate::emit::{Cursor, Emitter};
@@ -17,17 +17,17 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page after which the next one begins at `cursor`, a JSON object.
+    /// A page followed by another one at `cursor`, a JSON object.
     pub fn then(cursor: Value) -> Self {
         Self { records: Vec::new(), cursor: object(cursor), is_last: false }
     }
 
-    /// The last page for now. The next run begins at `cursor`, a JSON object.
+    /// The last page for now. The next run starts at `cursor`, a JSON object.
     pub fn last(cursor: Value) -> Self {
         Self { records: Vec::new(), cursor: object(cursor), is_last: true }
     }
 
-    /// The last page of a stream that every run reads from its beginning.
+    /// The last page of a stream that every run reads from the start.
     pub const fn only() -> Self {
         Self { records: Vec::new(), cursor: None, is_last: true }
     }
@@ -42,7 +42,7 @@ impl Page {
         self.with(Some(stream), key.into(), Body::of(data))
     }
 
-    /// Adds the news that a record was deleted.
+    /// Adds a deletion of a record.
     pub fn tombstone<'k>(self, key: impl Into<RecordKey<'k>>) -> Self {
         self.with(None, key.into(), Body::Deleted)
     }
@@ -52,13 +52,13 @@ impl Page {
         self
     }
 
-    /// Sends all of it but the cursor.
+    /// Sends everything except the cursor.
     pub(crate) fn send(self, emitter: &mut Emitter<'_>, stream: &str) -> Result<(), Stop> {
         self.records.into_iter().try_for_each(|record| record.send(emitter, stream).map(drop))
     }
 }
 
-/// A cursor is an object. Anything else is put into one, so that nothing is lost.
+/// A cursor is an object. Anything else is wrapped in one, so that nothing is lost.
 fn object(cursor: Value) -> Option<Cursor> {
     match cursor {
         Value::Object(members) => Some(members),

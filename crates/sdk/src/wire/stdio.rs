@@ -1,12 +1,12 @@
 //! Standard input and output as a wire.
 //!
-//! Two threads move bytes. The reader turns lines into messages and notices the end of the input. The
-//! writer takes what was queued and writes it whole; the queue is bounded, so a connector that is faster
-//! than its runtime is slowed down. Nobody waits for ever: a reader that does not read is given up after
-//! a bound, and the process can end while the writer still hangs in its pipe.
+//! Two threads move bytes. The reader turns lines into messages and notices the end of the input. The writer writes
+//! the queue; the queue is bounded, so a fast connector is slowed down to its runtime. Nobody waits for ever: a
+//! runtime that does not read is given up after a timeout, and the process can end while the writer is still blocked
+//! in its pipe.
 //!
-//! The real output is taken away from the rest of the program: whatever a library prints to standard
-//! output goes to the errors, where it does no harm.
+//! The real standard output is hidden from the rest of the program: output of a library goes to stderr, where it is
+//! harmless.
 
 use crate::wire::{Aside, Wire, WireFault};
 use gleaner_protocol::{Limits, RuntimeMessage};
@@ -19,19 +19,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What may wait to be written: a page of records goes on while the runtime makes the last one durable.
+/// Maximum of queued bytes: collecting continues while the runtime stores the last page.
 const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What is written at once, so that progress can be seen.
+/// Bytes per write, so that progress is visible.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Messages that may wait to be read. A runtime only answers, so there are one or two.
+/// Maximum of unread messages. A runtime only answers, so there are one or two.
 const MESSAGES_MAX: usize = 16;
-/// How long a runtime that still holds our input may leave our output unread: as long as it may take to
-/// acknowledge the end. It may be waiting for a disk.
+/// Longest time without reading by a runtime that still holds our input: as long as an acknowledgement may take. It
+/// may wait for a disk.
 const UNREAD_MAX: Duration = Duration::from_secs(30 * 60);
-/// The same once it has closed our input: then it has ended, and something else holds the pipe.
+/// The same after it closed our input: then it has ended, and another process holds the pipe.
 const UNREAD_AFTER_END_MAX: Duration = Duration::from_secs(2);
-/// How often a waiting writer looks whether the bound has changed.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Poll interval of a waiting writer.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Standard input and output.
 pub(crate) struct Stdio {
@@ -46,16 +46,15 @@ gleaner_base::debug_only!(Stdio);
 impl Stdio {
     /// Takes standard input and output over, for the rest of the process.
     pub(crate) fn open() -> io::Result<Self> {
-        // Not below 3, and closed in whatever this program starts: a child that held it would keep the
-        // runtime waiting for more.
+        // Not below 3, and close-on-exec: a child that held it would keep the runtime waiting.
         let output = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
         rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
         let pipe = output.try_clone()?;
         Self::over(io::stdin(), File::from(output), move || rustix::io::ioctl_fionread(&pipe).ok())
     }
 
-    /// The same over any two streams; `unread` says how much of the output waits to be read, where that can
-    /// be known. A write returns when all of it has gone out, so it does not show that somebody reads a little.
+    /// The same over any two streams; `unread` returns the unread bytes of the output, if known. A write returns only
+    /// when all bytes are written, so it does not show partial progress.
     fn over(
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
@@ -114,7 +113,7 @@ impl Wire for Stdio {
     }
 }
 
-/// What is on its way out.
+/// Output queue.
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -126,20 +125,20 @@ struct QueueState {
     queued: Vec<u8>,
     is_writing: bool,
     is_broken: bool,
-    /// The rest of a line is still to come.
+    /// The rest of a line follows.
     is_inside_a_line: bool,
     asides_are_held: bool,
-    /// Grows with everything that the pipe takes.
+    /// Grows with all bytes that the pipe takes.
     progress: u64,
 }
 
-/// Puts whole lines between those of the connector.
+/// Adds whole lines between those of the connector.
 struct Beside(Arc<Queue>);
 
 impl Aside for Beside {
     fn say(&self, line: &[u8]) -> bool {
         let mut state = self.0.lock();
-        // A queue that is not empty says that the runtime has enough to read.
+        // A nonempty queue means that the runtime has enough to read.
         if state.is_broken || state.is_inside_a_line || state.asides_are_held || !state.queued.is_empty() {
             return false;
         }
@@ -155,7 +154,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `is_ready`, for at most `patience` without any progress.
+    /// Waits until `is_ready`, for at most `patience` without progress.
     fn wait(
         &self,
         patience: impl Fn() -> Duration,
@@ -178,7 +177,7 @@ impl Queue {
                 state.is_broken = true;
                 return Err(WireFault::Disconnected);
             }
-            let waited = self.changed.wait_timeout(state, LOOK_AGAIN.min(patience()));
+            let waited = self.changed.wait_timeout(state, POLL_INTERVAL.min(patience()));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -211,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// One piece, whole. A pipe that somebody made non-blocking is waited for.
+    /// Writes one piece completely. Waits for a nonblocking pipe.
     fn write_piece(&self, output: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
         while !piece.is_empty() {
             match output.write(piece) {
@@ -222,7 +221,7 @@ impl Queue {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    drop(self.changed.wait_timeout(self.lock(), LOOK_AGAIN));
+                    drop(self.changed.wait_timeout(self.lock(), POLL_INTERVAL));
                 }
                 Err(error) => return Err(error),
             }
@@ -231,7 +230,7 @@ impl Queue {
     }
 }
 
-/// Lines to messages, until the input ends or nobody wants them. A line without its end is no message.
+/// Turns lines into messages, until the input ends or the receiver is gone. An incomplete line is no message.
 fn read_messages(input: impl Read, messages: &SyncSender<Result<RuntimeMessage, WireFault>>) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();

@@ -8,7 +8,7 @@ use gleaner_sdk::{Wire, WireFault};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What the provider has of one record.
+/// The provider's state of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Its place in the list; each change gives it a new one.
@@ -72,7 +72,7 @@ pub(crate) fn time(at: u64) -> String {
     format!("2030-01-01T{:02}:{:02}:{:02}Z", at / 3600, at / 60 % 60, at % 60)
 }
 
-/// What it does wrong.
+/// Its fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lies {
     /// A run that only recovers moves the cursor to the end.

@@ -1,4 +1,4 @@
-//! What a cursor and a backlog mean, read from their JSON and written anew here, so that a mistake in the
+//! The meaning of a cursor and a backlog, read from their JSON and written anew here, so that a mistake in the
 //! lane is not made twice.
 
 use crate::provider::{Entry, Provider};

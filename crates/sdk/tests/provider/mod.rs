@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::Mutex;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What it is like.
+/// Properties of the provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Nature {
     pub(crate) seed: u64,
@@ -54,7 +54,7 @@ struct Inner {
     mood: Mood,
     open_circuit: u32,
     details_are_down: bool,
-    /// Whose next request finds the circuit open.
+    /// The caller whose next request finds the circuit open.
     find_it_open: BTreeSet<String>,
     throttled: u64,
     tombstones: bool,

@@ -40,7 +40,7 @@ pub(crate) struct Feed {
     pub(crate) odd: AtomicU64,
     /// The requests of these numbers are answered with 429.
     pub(crate) refused: Mutex<Range<usize>>,
-    /// What every 429 says, in seconds.
+    /// Retry-After of every 429, in seconds.
     pub(crate) retry_after: AtomicU64,
     /// When requests came.
     pub(crate) came: Mutex<Vec<Instant>>,
@@ -151,7 +151,7 @@ fn serve(mut connection: TcpStream, feeds: &[Feed]) -> std::io::Result<()> {
     write!(connection, "HTTP/1.1 {status} X\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}")
 }
 
-/// What a provider without a governor in front of it would answer.
+/// The answer of a provider without a governor before it.
 fn status_of(error: &FetchError) -> u16 {
     error.http_status.unwrap_or(match error.kind {
         FetchErrorKind::Pressure(_) => 429,
@@ -177,7 +177,7 @@ impl Template {
         Self { folder }
     }
 
-    /// What a program prints that may use the template.
+    /// Output of a program that may use the template.
     pub(crate) fn evaluate(&self, program: &str) -> String {
         let output =
             Command::new(python()).args(["-S", "-c", program]).current_dir(self.folder.path()).output().unwrap();
@@ -232,7 +232,7 @@ fn speak(wire: &mut dyn Wire, child: &mut Child, lines: &mut Vec<Value>) -> Opti
     Some(())
 }
 
-/// What the runtime has said since.
+/// Messages of the runtime since.
 fn hand_over(wire: &mut dyn Wire, input: &mut impl Write, lines: &mut Vec<Value>) {
     while let Some(message) = wire.read().unwrap() {
         let mut line = Vec::new();

@@ -51,13 +51,13 @@ pub(crate) struct Home {
     manifest: Arc<Manifest>,
     runs: u64,
     reader: Reader,
-    /// What was read of the feed of changes: it only grows.
+    /// The part of the change feed that was read: it only grows.
     read: RefCell<(u64, BTreeMap<String, Records>)>,
     /// Whatever the connector says goes through this first.
     pub(crate) fault: Option<Fault>,
 }
 
-/// What is changed on its way out, to see whether it is noticed.
+/// A fault in the output, to test its detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A backlog gap that is written again is settled all the same.
@@ -97,13 +97,13 @@ pub(crate) struct Terms {
     pub(crate) second_list: bool,
     /// The runtime closes the connector's input after START.
     pub(crate) no_answers: bool,
-    /// What is asked for, where it is not the streams of the lane.
+    /// The requested scope, if not the streams of the lane.
     pub(crate) scope: Vec<StreamScope>,
-    /// What is asked for under which grant: then the run has the track that a runtime would give it.
+    /// The requested scope under a grant: then the run has the track that a runtime would give it.
     pub(crate) asks: Option<RunScope>,
 }
 
-/// What happened in a run.
+/// Events of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) ended: Result<Collected, Stop>,
@@ -414,7 +414,7 @@ struct Rig<T: Track> {
     no_answers: bool,
     fault: Option<Fault>,
     served_backlog: Option<ServedGap>,
-    /// What was written of a line.
+    /// The written part of a line.
     line: Vec<u8>,
     said: Vec<Said>,
     messages: u64,
@@ -602,7 +602,7 @@ impl<T: Track> Rig<T> {
         self.said.push(said);
     }
 
-    /// What a fault makes of a line.
+    /// A line after a fault.
     fn spoil(&self, line: &[u8]) -> Vec<Vec<u8>> {
         let own = vec![line.to_vec()];
         let Some(fault) = self.fault else { return own };

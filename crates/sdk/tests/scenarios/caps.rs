@@ -71,7 +71,7 @@ fn a_run_cap_deferral_does_not_arm_the_source_pressure_cooldown() {
 fn a_configured_wall_clock_cap_is_bounded_by_at_most_one_in_flight_fetch() {
     let script = Script::new(start()).set("PDPP_NOTES_MAX_RUN_WALL_CLOCK_MS", "10000");
     let clock = std::sync::Arc::clone(&script.clock);
-    // What happens before the first question does not count.
+    // Time before the first question does not count.
     clock.advance(Duration::from_secs(500));
     let (said, left, fetches) = collect(script);
     // At 0, 4 and 8 seconds a page is begun; the third ends at 12, four seconds being what one takes.

@@ -122,7 +122,7 @@ fn a_question_that_is_not_answered_ends_the_run_and_says_what_the_owner_must_do(
     let empty = asking("success", json!({"code": " "})).run(|run| run.ask(&question()).map(drop));
     let nobody = Script::new(start()).run(|run| run.ask(&question()).map(drop));
     assert_eq!(nobody.types(), ["DONE"], "nobody is asked who cannot answer");
-    for (said, why) in [(late, "nobody answered"), (empty, "has no code"), (nobody, "nobody can be asked")] {
+    for (said, why) in [(late, "nobody answered"), (empty, "has no code"), (nobody, "cannot ask the owner")] {
         let error = &said.check().done()["error"];
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(why) && message.contains("Enter the code."), "{message}");

@@ -160,7 +160,7 @@ fn a_bad_recording_and_one_that_is_there_already_are_refused_before_anything_is_
     assert!(message.contains("cannot be replayed: line 2: missing field `request`"), "{message}");
     let taken = recorded(Script::new(start()), &file).run(|_| panic!("nothing is collected"));
     let message = taken.check().done()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("there is something in it already"), "{message}");
+    assert!(message.contains("the file is not empty"), "{message}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"gleaner_exchanges\":1}\n{}\n");
 }
 

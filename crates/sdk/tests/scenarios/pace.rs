@@ -34,7 +34,7 @@ fn pace_after(cursor: &Value) -> (Said, f64) {
     (said, interval)
 }
 
-/// What a run begins with before it has learned anything.
+/// The start of a run that has learned nothing.
 const DISCOVERY_MS: f64 = 1000.0;
 
 #[test]
@@ -205,7 +205,7 @@ fn circuit_breaker_state_changes_are_observable_for_operator_health_views() {
         assert_eq!(left, Left::Unfinished(DeferReason::CircuitOpen));
         Ok(())
     });
-    assert_eq!(said.check().done()["status"], "succeeded", "what could not be had is a gap");
+    assert_eq!(said.check().done()["status"], "succeeded", "a record that could not be fetched is a gap");
     let changes = said.of("PROGRESS").into_iter().filter(|progress| progress["provider_budget"].is_object());
     let circuit = &changes.collect::<Vec<_>>()[0]["provider_budget"]["circuit"];
     assert_eq!((&circuit["previous_state"], &circuit["state"]), (&json!("closed"), &json!("open")));

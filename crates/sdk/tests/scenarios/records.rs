@@ -184,5 +184,5 @@ fn a_page_is_a_slice_and_what_comes_with_it_belongs_to_it() {
 fn a_list_that_does_not_go_on_ends_the_run() {
     let said = Script::new(start()).run(|run| run.pages("notes", |_| Ok(Page::then(json!({"page": 1})))).map(drop));
     assert_eq!(said.of("STATE").len(), 1);
-    assert!(said.check().done()["error"]["message"].as_str().unwrap().contains("does not go on"));
+    assert!(said.check().done()["error"]["message"].as_str().unwrap().contains("makes no progress"));
 }

@@ -40,7 +40,7 @@ pub(crate) fn start() -> Value {
     })
 }
 
-/// What the runtime answers to a line.
+/// The runtime's answer to a line.
 pub(crate) type Answer = Box<dyn FnMut(&Value) -> Option<Value> + Send>;
 
 /// One run to be made.
@@ -54,7 +54,7 @@ pub(crate) struct Script {
     pub(crate) may_panic: bool,
 }
 
-/// What came of it.
+/// Result of a script.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) lines: Vec<Value>,

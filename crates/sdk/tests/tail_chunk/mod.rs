@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 const CAP_CLASS: &str = "run_cap_deferred";
 
-/// What the provider does with the request for one detail.
+/// The provider's answer to the request for one detail.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Found,
@@ -64,7 +64,8 @@ fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![3 => Just(Answer::Found), 3 => failure.prop_map(Answer::Fails), 1 => Just(Answer::AttemptsUsedUp)]
 }
 
-/// What one run must say: the class of each gap of a single record, in the order of the list, and whether a backlog
+/// Messages that one run must send: the class of each gap of a single record, in the order of the list, and whether a
+/// backlog
 /// gap stands for the rest.
 fn model(answers: &[Answer], cap: Option<u64>, chunk: u64) -> (Vec<(String, &'static str)>, bool) {
     let requested = answers.len().min(cap.map_or(usize::MAX, |cap| usize::try_from(cap).unwrap()));

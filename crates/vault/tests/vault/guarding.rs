@@ -1,4 +1,4 @@
-//! What the vault refuses: files that are not private, not whole, not its own, or whose key is gone.
+//! Refusals of the vault: files that are not private, incomplete, foreign, or whose key is gone.
 
 use crate::support::{files, open, sealed_file, secret, stored};
 use gleaner_vault::{KeyPlace, KeyStore, KeyStoreError, Secret, Vault, VaultError};
@@ -67,7 +67,7 @@ fn what_others_may_use_is_refused_with_the_command_that_mends_it() {
             let expected = format!("chmod {wanted:03o} '{}'", path.display());
             assert!(error.to_string().contains(&expected), "{error}");
         }
-        // What it says is what helps.
+        // The message says what helps.
         let status = Command::new("chmod").arg(format!("{wanted:o}")).arg(&path).status().unwrap();
         assert!(status.success());
         assert_eq!(stored(&open(root.path()).unwrap(), "mail").len(), 1);
@@ -189,7 +189,7 @@ fn a_file_that_ends_early_or_late_is_an_error() {
         fs::write(&file, &longer).unwrap();
         assert!(matches!(vault.get("mail"), Err(VaultError::Damaged(_))));
     }
-    // What cannot be read can still be removed, and then be entered again.
+    // An unreadable secret can be removed and entered again.
     assert!(vault.remove("mail").unwrap());
     vault.set("mail", "PASSWORD", secret("again")).unwrap();
 }

@@ -69,7 +69,7 @@ fn the_environment_comes_before_files_before_commands_before_the_vault() {
         (vec![command, file], "of file", &of_file),
         (vec![command], "of command", &of_command),
         (vec![], "of vault", &Source::Vault),
-        // What is empty is as if it was not there.
+        // An empty value counts as absent.
         (vec![command, file, no_variable], "of file", &of_file),
         (vec![command, no_file, no_variable], "of command", &of_command),
         (vec![no_command, no_file, no_variable], "of vault", &Source::Vault),
@@ -111,7 +111,7 @@ fn of_several_names_one_is_enough_and_what_is_missing_is_said() {
     let found = resolution.found.iter().map(|found| (found.name.as_str(), found.secret.expose(), &found.source));
     let of_command = Source::Command { variable: "F_COMMAND".to_owned() };
     let expected = [
-        // What is given for this run comes before what is stored, under whichever name.
+        // A value for this run comes before a stored one, under either name.
         ("B", "given b", &Source::Environment),
         ("D", "stored d", &Source::Vault),
         ("F", "given f", &of_command),

@@ -1,4 +1,4 @@
-//! What the tests of the vault share: looking at its files from outside.
+//! Shared by the tests of the vault: looking at its files from outside.
 
 use gleaner_vault::{Secret, Vault, VaultError};
 use std::fs;
@@ -13,7 +13,7 @@ pub(crate) fn secret(text: &str) -> Secret {
     Secret::new(text.to_owned())
 }
 
-/// What a connection has, as it can be compared.
+/// The secrets of a connection, for comparison.
 pub(crate) fn stored(vault: &Vault, connection: &str) -> Vec<(String, String)> {
     let secrets = vault.get(connection).unwrap();
     secrets.into_iter().map(|(name, secret)| (name, secret.expose().to_owned())).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the site allows.
+/// The site's rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Requests in a second, in the long run.

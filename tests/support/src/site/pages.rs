@@ -43,7 +43,7 @@ pub(crate) fn code(wrong: bool) -> String {
     page("Check your phone", &format!("{note}{form}"))
 }
 
-/// What a person sees who has to show that they are one. It looks again every 200 ms.
+/// The page for a person who has to prove that they are one. It polls every 200 ms.
 pub(crate) fn challenge() -> String {
     let body = "<div id=challenge>Verify that you are human</div>\
         <script>setTimeout(() => location.href = '/', 200)</script>";

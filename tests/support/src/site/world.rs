@@ -1,4 +1,4 @@
-//! What the site is like: its owner, its sessions, its limit, and what was asked of it.
+//! State of the site: its owner, sessions, limit, and requests.
 
 use super::bucket::{Bucket, Limit};
 use super::history::History;
@@ -29,14 +29,14 @@ pub struct Asked {
     pub query: Vec<(String, String)>,
     /// The session that asked, if any.
     pub session: Option<String>,
-    /// What was answered.
+    /// The answer.
     pub status: u16,
 }
 
-/// What the site is like, to be changed by tests at any time.
+/// State of the site, which tests may change at any time.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Who may sign in.
+    /// Users who may sign in.
     pub owner: Owner,
     /// Whether a challenge comes after the sign-in.
     pub has_challenge: bool,
@@ -58,7 +58,7 @@ pub struct World {
     pub deletes_after_lists: Option<u64>,
     /// The sign-in page whose button does nothing.
     pub is_stalled: bool,
-    /// Who asks a page of the challenge for its title never hears from its renderer again.
+    /// A caller that asks a page of the challenge for its title never gets an answer from its renderer.
     pub is_title_wedged: bool,
     /// How long every page takes to come.
     pub delay: Duration,
@@ -72,11 +72,11 @@ pub struct World {
     pub storm: Option<u32>,
     /// Everything that was asked.
     pub asked: Vec<Asked>,
-    /// What the site keeps for itself.
+    /// Internal state of the site.
     pub books: Books,
 }
 
-/// What the site keeps for itself.
+/// Internal state of the site.
 #[derive(Clone, Debug, Default)]
 pub struct Books {
     pub(crate) bucket: Option<Bucket>,
@@ -162,7 +162,7 @@ impl World {
         format!("{kind}-{}", self.books.named)
     }
 
-    /// What comes after a step that was passed.
+    /// The step after a passed one.
     pub(crate) fn after(&self, step: Step) -> Step {
         match step {
             Step::Password if self.owner.code.is_some() => Step::Code,

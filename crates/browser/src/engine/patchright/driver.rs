@@ -1,8 +1,8 @@
-//! The driver of patchright: the folder that its Python package brings, with a `node` and a `package/cli.js` in it. Where it
-//! is, and whether it is one that we understand.
+//! Finds patchright's driver: the folder of its Python package with a `node` and a `package/cli.js`, in a supported
+//! version.
 //!
-//! Nothing is fetched and nothing is started here. What the driver speaks changes with its version, and is written down
-//! nowhere but in its own code: so only the version that we were written for is taken.
+//! Nothing is fetched or started here. The driver's protocol changes with its version and is documented only by its
+//! code: so only the supported version is accepted.
 
 use crate::error::BrowserError;
 use serde::Deserialize;
@@ -10,16 +10,16 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// What names the folder.
+/// Names the folder.
 pub(crate) const VARIABLE: &str = "PDPP_PATCHRIGHT_DRIVER";
-/// The version whose words we speak; its last number may be any.
+/// The supported version; the last number may be any.
 const SPOKEN: &str = "1.64.";
-/// How it is got.
+/// How to install it.
 const GET: &str = "pip install 'patchright==1.64.*'";
-/// Its `package.json` has about a thousand.
+/// Its `package.json` has about a thousand bytes.
 const PACKAGE_BYTES_MAX: u64 = 64 * 1024;
 
-/// A driver that we understand.
+/// A supported driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Driver {
     pub(crate) node: PathBuf,
@@ -33,7 +33,7 @@ struct Package {
     version: String,
 }
 
-/// What says where Python keeps its packages.
+/// Environment that says where Python keeps packages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
     pub(crate) path: Option<String>,
@@ -48,17 +48,17 @@ impl Surroundings {
     }
 }
 
-/// The driver that was named, or else the first that is found. `None` when none was named and none is there.
+/// The named driver, or the first one found. `None` when none was named and none found.
 pub(crate) fn look_for(named: Option<&Path>, around: &Surroundings) -> Result<Option<Driver>, BrowserError> {
     if let Some(folder) = named {
-        // One that was named and does not fit is never replaced by another.
+        // A named driver that does not fit is never replaced by another.
         return Driver::in_folder(folder).map(Some);
     }
     let found = places(around).into_iter().find(|folder| folder.is_dir());
     found.map(|folder| Driver::in_folder(&folder)).transpose()
 }
 
-/// That there is none.
+/// The error for a missing driver.
 pub(crate) fn not_found() -> BrowserError {
     BrowserError::Driver {
         why: "it is not where Python keeps its packages".to_owned(),
@@ -79,21 +79,24 @@ impl Driver {
         }
         let text = read_bounded(&package.join("package.json"));
         let Ok(Package { name, version }) = serde_json::from_slice(&text) else {
-            return Err(unfit(format!("{} does not say what it is", package.join("package.json").display())));
+            return Err(unfit(format!(
+                "{} is not a valid package description",
+                package.join("package.json").display()
+            )));
         };
         let (name, version) = (shown(&name), shown(&version));
         if name != "patchright-core" {
             return Err(unfit(format!("{} is {name}", folder.display())));
         }
         if !version.starts_with(SPOKEN) {
-            let why = format!("{} is version {version}, and {SPOKEN}* is spoken here", folder.display());
+            let why = format!("{} is version {version}; supported: {SPOKEN}*", folder.display());
             return Err(unfit(why));
         }
         Ok(Self { node, script, version })
     }
 }
 
-/// A text out of a file, as it may be shown.
+/// A text from a file, safe to show.
 fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(40).collect()
 }
@@ -104,12 +107,12 @@ fn read_bounded(path: &Path) -> Vec<u8> {
     read.map_or_else(|_| Vec::new(), |_| text)
 }
 
-/// Where `patchright/driver` may be, the nearest first: a virtual environment, the owner's own packages, those of each
-/// `python3` of the PATH, those of the system.
+/// Possible locations of `patchright/driver`, nearest first: a virtual environment, the owner's packages, those of
+/// each `python3` in the PATH, those of the system.
 fn places(around: &Surroundings) -> Vec<PathBuf> {
     let programs =
         around.path.as_deref().into_iter().flat_map(std::env::split_paths).map(|folder| folder.join("python3"));
-    // A link leads to the Python whose packages they are, and lies where a virtual environment has its own.
+    // A link leads to the Python whose packages they are; the link itself is where a virtual environment has its own.
     let of_programs = programs.filter(|program| program.is_file()).flat_map(|program| {
         let real = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
         [program, real].into_iter().filter_map(|program| Some(program.parent()?.parent()?.to_owned()))
@@ -119,14 +122,14 @@ fn places(around: &Surroundings) -> Vec<PathBuf> {
     prefixes.flat_map(|prefix| packages(&prefix)).map(|packages| packages.join("patchright/driver")).collect()
 }
 
-/// The folders of packages below a prefix: `lib/python3.11/site-packages`, or as Debian names them.
+/// Package folders below a prefix: `lib/python3.11/site-packages`, or Debian's names.
 fn packages(prefix: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(prefix.join("lib")) else { return Vec::new() };
     let is_python = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("python3"))
     };
     let mut versions = entries.flatten().map(|entry| entry.path()).filter(is_python).collect::<Vec<_>>();
-    // The order of a folder is no order.
+    // Directory order is random.
     versions.sort();
     versions.iter().rev().flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name))).collect()
 }
@@ -153,10 +156,10 @@ mod tests {
         assert!(refused().contains("is playwright-core"), "{}", refused());
         for other in ["1.63.9", "1.640.0", "2.0.0", ""] {
             make(folder.path(), "patchright-core", other);
-            assert!(refused().contains("and 1.64.* is spoken here"), "{}", refused());
+            assert!(refused().contains("supported: 1.64.*"), "{}", refused());
         }
         fs::write(folder.path().join("package/package.json"), "[").unwrap();
-        assert!(refused().contains("does not say what it is"), "{}", refused());
+        assert!(refused().contains("is not a valid package description"), "{}", refused());
         make(folder.path(), "patchright-core", "1.64.7");
         assert_eq!(Driver::in_folder(folder.path()).unwrap().version, "1.64.7");
     }
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!(version(&around), "1.64.3");
         assert_eq!(look_for(Some(&driver("opt/python", "python3.11")), &around).unwrap().unwrap().version, "1.64.1");
         assert!(look_for(Some(&root.join("nowhere")), &around).is_err());
-        // What is found and does not fit is said, not passed over.
+        // A driver that is found and does not fit is reported, not skipped.
         make(&driver("venv", "python3.12"), "patchright-core", "1.50.0");
         assert!(look_for(None, &around).is_err());
     }

@@ -1,20 +1,19 @@
-//! Bytes of the driver to messages: four bytes that say how long, and then a JSON text. Pure.
+//! Framing of the driver: four bytes of length, then a JSON text. Pure.
 //!
-//! A message that is too long is skipped, not collected: its first bytes tell which call it answers, and that call fails
-//! by itself.
+//! An overlong message is skipped, not collected: its first bytes name the call it answers, and only that call fails.
 
 use crate::engine::message::{self, BEGINNING_BYTES, Frame};
 
-/// How many bytes say how long a message is.
+/// Bytes of the length field.
 const LENGTH_BYTES: usize = 4;
 
-/// Collects bytes until there is a message.
+/// Collects bytes into a message.
 #[derive(Debug)]
 pub(crate) struct LengthFirst {
     max: usize,
     length: Vec<u8>,
     body: Vec<u8>,
-    /// How much of the message is still to come, once its length is known.
+    /// Missing bytes of the message, once its length is known.
     missing: usize,
     is_skipping: bool,
 }
@@ -24,7 +23,7 @@ impl LengthFirst {
         Self { max, length: Vec::new(), body: Vec::new(), missing: 0, is_skipping: false }
     }
 
-    /// Takes what it can of the length, and gives what is left.
+    /// Reads the length, and returns the rest.
     fn take_length<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (length, rest) = bytes.split_at(bytes.len().min(LENGTH_BYTES - self.length.len()));
         self.length.extend_from_slice(length);
@@ -68,9 +67,9 @@ impl message::Framer for LengthFirst {
     }
 }
 
-/// A message as the driver reads it.
+/// A message in the driver's framing.
 pub(crate) fn framed(text: &str) -> Vec<u8> {
-    // What we say is at most a script and its text; the driver has no message longer than this.
+    // Our messages are at most a script and its text; the driver's maximum is longer.
     let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend_from_slice(&text.as_bytes()[..length as usize]);
@@ -115,7 +114,7 @@ mod tests {
             let frames = collected(&bytes, size);
             assert_eq!((&frames[0], id(&frames[1])), (&Frame::TooLong(Some(77)), Some(78)));
         }
-        // Nothing is set aside for a length that is only claimed.
+        // No memory is allocated for a length that is only announced.
         let mut framer = LengthFirst::new(100);
         assert!(framer.push(&[0xff; 5]).is_empty());
         assert!(framer.body.capacity() < 1000);

@@ -1,7 +1,7 @@
-//! What the driver has told us of, and what is done about what happens in it. Pure: an event in, orders out.
+//! State of the driver's objects. Pure: an event in, orders out.
 //!
-//! The driver names everything: pages, frames, requests, dialogs. Only pages, their outermost frames, and the statuses of
-//! the last documents are kept, each within a bound; the rest is forgotten as it is told.
+//! The driver names everything: pages, frames, requests, dialogs. Only pages, their main frames, and the statuses of
+//! the last documents are kept, each within a limit.
 
 use super::frames::{LengthFirst, framed};
 use crate::engine::connection::{Consequences, Counterpart, Order};
@@ -13,24 +13,24 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many frames are kept. Each page has one that counts; a page that comes to nothing leaves one behind.
+/// Maximum of frames. Each page has one that matters; a failed page leaves one behind.
 const FRAMES_MAX: usize = 64;
-/// How many statuses are kept: a page looks at that of its last document.
+/// Maximum of statuses: a page needs that of its last document.
 const STATUSES_MAX: usize = 64;
 /// The call that starts a browser.
 pub(crate) const LAUNCH: &str = "launchPersistentContext";
 
 #[derive(Debug)]
 pub(crate) struct Objects {
-    /// What can start a Chromium, the Chromium, what holds all of its pages, and what tells of its downloads.
+    /// Ids of the browser type, the browser, its context, and the session of its downloads.
     pub(crate) chromium: Option<String>,
     pub(crate) browser: Option<String>,
     pub(crate) context: String,
     downloads_session: Option<String>,
-    /// Each page with the name of its outermost frame.
+    /// Each page with the id of its main frame.
     pub(crate) pages: OpenPages<String>,
     frames: VecDeque<(String, FrameState)>,
-    /// Of requests for documents.
+    /// Statuses of document requests.
     statuses: VecDeque<(String, u16)>,
 }
 
@@ -54,17 +54,17 @@ impl Objects {
         }
     }
 
-    /// Where a page is.
+    /// The address of a page.
     pub(crate) fn url(&self, page: &str) -> Option<String> {
         self.frame_of(page).map(|frame| frame.url.clone())
     }
 
-    /// Whether the document of a page is all there.
+    /// Whether the document of a page is loaded.
     pub(crate) fn is_loaded(&self, page: &str) -> bool {
         self.frame_of(page).is_some_and(|frame| frame.is_loaded)
     }
 
-    /// What the service said to the document of a page, if it was asked.
+    /// The HTTP status of a page's document, if any.
     pub(crate) fn status(&self, page: &str) -> Option<u16> {
         let request = self.frame_of(page)?.request.as_ref()?;
         self.statuses.iter().rev().find(|(of, _)| of == request).map(|(_, status)| *status)
@@ -76,7 +76,7 @@ impl Objects {
             "Playwright" => self.chromium = Some(named("chromium")),
             "Browser" => self.browser = Some(object.to_owned()),
             "CDPSession" => self.downloads_session = Some(object.to_owned()),
-            // Those inside of a page are never waited for.
+            // Frames inside a page are never waited for.
             "Frame" if about["parentFrame"].is_null() => self.on_frame(object, about),
             "Page" => return self.on_page(object, named("mainFrame")),
             "Dialog" => return self.on_dialog(object, &named("page"), about["type"].as_str().unwrap_or_default()),
@@ -127,12 +127,12 @@ impl Objects {
     }
 
     fn on_crashed(&mut self, page: &str) -> Consequences {
-        // What is left of it shows an unhappy face, to nobody.
+        // The rest of it shows an error page to nobody.
         Consequences { orders: vec![close(page)], ..self.on_lost(page, "its renderer died") }
     }
 
     fn on_navigated(&mut self, frame: &str, params: &Value) {
-        // One that failed left the page where it was.
+        // A failed navigation left the page unchanged.
         if params.get("error").is_some() {
             return;
         }
@@ -181,7 +181,7 @@ impl Counterpart for Objects {
     }
 
     fn encode(id: u64, order: &Order, within: Duration) -> Vec<u8> {
-        // Zero would be no limit at all.
+        // Zero would mean no limit.
         let timeout = (within.as_secs_f64() * 1000.0).max(1.0);
         let message = json!({
             "id": id, "guid": order.to.as_deref().unwrap_or_default(), "method": order.method, "params": order.params,
@@ -190,7 +190,7 @@ impl Counterpart for Objects {
         framed(&message.to_string())
     }
 
-    /// The driver's own words for a page that went elsewhere while a script ran, and for one that is gone.
+    /// The driver's messages for a page that navigated during a script, and for one that is gone.
     fn refused(method: &'static str, refusal: &Refusal) -> BrowserError {
         const ELSEWHERE: [&str; 3] = ["Execution context was destroyed", "Cannot find context", "Frame was detached"];
         const CLOSED: [&str; 4] = ["has been closed", "Target crashed", "Page crashed", "no object with guid"];
@@ -235,7 +235,7 @@ impl Counterpart for Objects {
     }
 }
 
-/// Why a browser did not start: what its process said and how it ended is in the driver's log.
+/// Why a browser did not start: the driver's log has its output and exit code.
 fn why_not_launched(first: &str, log: &[String]) -> String {
     let after = |words: &str| log.iter().rev().find_map(|line| Some(line.split_once(words)?.1));
     let ended = after("<process did exit: exitCode=").map(|rest| match rest.split_once(", signal=") {

@@ -1,4 +1,4 @@
-//! What the driver tells, in its own words, and what follows.
+//! Events of the driver, in its own words, and their consequences.
 
 use super::*;
 

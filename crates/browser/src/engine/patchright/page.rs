@@ -10,17 +10,17 @@ use crate::page::{Navigation, address};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long it may take to tell a page that was closed from a browser that is gone: the driver tells of pages first.
+/// Time to tell a closed page from a lost browser: the driver reports pages first.
 const GONE_TOLD_MAX: Duration = Duration::from_millis(200);
 
-/// A page, by the driver's name for it.
+/// A page, by the driver's id.
 #[derive(Debug)]
 pub(crate) struct PatchrightPage {
     pub(crate) connection: Connection<Objects>,
     pub(crate) page: String,
 }
 
-/// The page itself, or its outermost frame, which runs scripts and goes to addresses.
+/// The page itself, or its main frame, which runs scripts and navigates.
 #[derive(Clone, Copy)]
 enum Part {
     Page,
@@ -46,7 +46,7 @@ impl PatchrightPage {
         self.connection.call(Some(&to), method, params, what, deadline).map_err(|error| self.settled(error))
     }
 
-    /// An answer may overtake the reason of it.
+    /// An answer may arrive before its reason.
     fn settled(&self, error: BrowserError) -> BrowserError {
         if !matches!(error, BrowserError::PageGone(_)) {
             return error;
@@ -55,7 +55,7 @@ impl PatchrightPage {
         never.err().unwrap_or_else(|| self.connection.page_gone(&self.page))
     }
 
-    /// Waits until the document is all there.
+    /// Waits until the document is loaded.
     fn wait_loaded(&self, deadline: Deadline) -> Result<(), BrowserError> {
         self.connection.wait_for_page(&self.page, deadline, |objects| objects.is_loaded(&self.page))
     }
@@ -66,7 +66,7 @@ impl EnginePage for PatchrightPage {
         let params = json!({"url": url, "waitUntil": "domcontentloaded"});
         match self.call(Part::Frame, "goto", params, "open the page", deadline) {
             Ok(_) => {}
-            // The page went on by itself before it was all there: that is where it leads.
+            // The page navigated again before it was loaded: wait for the new document.
             Err(BrowserError::Replaced) => self.wait_loaded(deadline)?,
             Err(BrowserError::Protocol { why, .. }) if why.contains("is interrupted by another navigation") => {
                 self.wait_loaded(deadline)?;
@@ -82,7 +82,7 @@ impl EnginePage for PatchrightPage {
     }
 
     fn evaluate(&self, expression: &str, deadline: Deadline) -> Result<Value, BrowserError> {
-        // Where the page's own scripts are, as with the other engine: a request of the page is to be one.
+        // In the page's own script context, as with the other engine, so that requests look like the page's.
         let params = json!({
             "expression": expression, "isFunction": false, "isolatedContext": false,
             "arg": {"value": {"v": "undefined"}, "handles": []},
@@ -116,7 +116,7 @@ impl EnginePage for PatchrightPage {
     }
 
     fn url(&self, _: Deadline) -> Result<String, BrowserError> {
-        // The driver tells of each move, so nobody needs to be asked.
+        // The driver reports each navigation, so no call is needed.
         if let Some(why) = self.connection.gone() {
             return Err(BrowserError::Gone(why));
         }
@@ -128,7 +128,7 @@ impl EnginePage for PatchrightPage {
     }
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        // The driver ends a renderer that hangs by itself.
+        // The driver ends a hanging renderer itself.
         match self.call(Part::Page, "close", json!({}), "close the page", deadline) {
             Err(BrowserError::PageGone(_)) => Ok(()),
             closed => closed.map(drop),
@@ -136,11 +136,11 @@ impl EnginePage for PatchrightPage {
     }
 }
 
-/// Why an address could not be reached, in the browser's words, and without the address, which may hold secrets.
+/// Why navigation failed, in the browser's words, without the address, which may hold secrets.
 fn reason(why: &str) -> String {
     match why.split_once(" at ") {
         Some((code, _)) if code.starts_with("net::") => code.to_owned(),
-        _ if why.contains("://") => "the browser did not go there".to_owned(),
+        _ if why.contains("://") => "the browser could not open the address".to_owned(),
         _ => why.to_owned(),
     }
 }

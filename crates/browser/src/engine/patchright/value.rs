@@ -1,15 +1,14 @@
-//! A value of a page's script as the driver writes it, to what a connector gets: the same JSON that a browser gives. Pure.
+//! Converts a script value from the driver's format to JSON. Pure.
 //!
-//! The driver keeps more apart than JSON can: what has no JSON becomes null, as `JSON.stringify` makes it inside of an
-//! array. An object that is there twice is written once and referred to; here it is there twice again.
+//! The driver's format is richer than JSON: values without JSON become null, as in `JSON.stringify` inside an array.
+//! A repeated object is written once and referenced; here it is repeated again.
 
 use serde_json::{Map, Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many values an answer may have once what is referred to is written out. A few references to references could
-/// otherwise fill the memory.
+/// Maximum of values after references are expanded. A few nested references could otherwise fill the memory.
 const VALUES_MAX: usize = 1_000_000;
-/// How deep they may be in each other. `serde_json` reads no deeper than 128, and each of ours is two of its levels.
+/// Maximum nesting. `serde_json` reads 128 levels, and each of ours takes two of its levels.
 const DEPTH_MAX: usize = 128;
 
 /// The value, or what is wrong with it.
@@ -19,7 +18,7 @@ pub(crate) fn read(written: &Value) -> Result<Value, &'static str> {
     Reader { wanted, seen: BTreeMap::new(), left: VALUES_MAX }.read(written, 0)
 }
 
-/// What is referred to somewhere: only that is worth keeping. The text that was read is not deep, so this is not, either.
+/// Finds referenced ids: only those are kept. The parsed text has limited depth, so this recursion has too.
 fn find_references(written: &Value, wanted: &mut BTreeSet<u64>) {
     match written {
         Value::Object(fields) => {
@@ -33,7 +32,7 @@ fn find_references(written: &Value, wanted: &mut BTreeSet<u64>) {
 
 struct Reader {
     wanted: BTreeSet<u64>,
-    /// What was written out, by the driver's number for it, and how many values it has.
+    /// Expanded values by the driver's id, with their number of values.
     seen: BTreeMap<u64, (Value, usize)>,
     left: usize,
 }
@@ -44,7 +43,7 @@ impl Reader {
         if depth > DEPTH_MAX {
             return Err("the value is too deep");
         }
-        let Some(fields) = written.as_object() else { return Err("the value is not written as one") };
+        let Some(fields) = written.as_object() else { return Err("the value has an invalid form") };
         if let Some(number) = fields.get("ref").and_then(Value::as_u64) {
             let Some((value, size)) = self.seen.get(&number) else { return Err("the value refers to itself") };
             let (value, size) = (value.clone(), *size);
@@ -60,8 +59,8 @@ impl Reader {
             let before = self.left;
             let mut object = Map::new();
             for entry in entries {
-                let key = entry["k"].as_str().ok_or("a key is no text")?;
-                // Left out where JSON leaves it out.
+                let key = entry["k"].as_str().ok_or("a key is not text")?;
+                // Omitted where JSON omits it.
                 if entry["v"]["v"] != "undefined" {
                     object.insert(key.to_owned(), self.read(&entry["v"], depth + 1)?);
                 }
@@ -91,11 +90,11 @@ fn single(fields: &Map<String, Value>) -> Value {
     if fields.get("v").is_some_and(|word| word == "-0") {
         return Value::from(0);
     }
-    // Texts, dates and addresses are texts; everything else that is left has no JSON.
+    // Texts, dates and addresses are texts; the rest has no JSON form.
     ["s", "b", "d", "u"].iter().find_map(|key| fields.get(*key).cloned()).unwrap_or(Value::Null)
 }
 
-/// A whole number is one, however it was written: `1.0` is no number of things for who reads it.
+/// A whole number stays an integer: `1.0` would not parse as a count.
 fn whole(number: &Value) -> Value {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {

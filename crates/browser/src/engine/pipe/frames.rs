@@ -1,11 +1,10 @@
-//! Bytes of the pipe to messages: JSON texts, each ended by a zero. Pure.
+//! Framing of the pipe: JSON texts, each ended by a zero byte. Pure.
 //!
-//! A message that is too long is skipped, not collected: its first bytes tell which call it answers, and that call fails
-//! by itself.
+//! An overlong message is skipped, not collected: its first bytes name the call it answers, and only that call fails.
 
 use crate::engine::message::{self, BEGINNING_BYTES, Frame};
 
-/// Collects bytes until there is a message.
+/// Collects bytes into a message.
 #[derive(Debug)]
 pub(crate) struct ZeroEnded {
     buffer: Vec<u8>,

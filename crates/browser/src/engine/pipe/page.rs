@@ -9,21 +9,21 @@ use crate::page::{Navigation, address};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A page, by the browser's name for it.
+/// A page, by the browser's id.
 #[derive(Debug)]
 pub(crate) struct PipePage {
     pub(crate) connection: Connection<World>,
     pub(crate) target: String,
 }
 
-/// Where the page is, and what the service said to it.
+/// The page's address and HTTP status.
 const WHERE: &str = "[location.href, performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0]";
 
-/// How long a document that is there may take to say where it is.
+/// Timeout for a loaded document to report its address.
 const WHERE_MAX: Duration = Duration::from_secs(5);
-/// How long a page may take to close by itself.
+/// Timeout for a normal close.
 const CLOSE_ASKED_MAX: Duration = Duration::from_millis(1500);
-/// How long it takes to crash one. There is no answer to it.
+/// Time to crash a page. There is no answer to it.
 const CRASH_MAX: Duration = Duration::from_millis(200);
 
 impl PipePage {
@@ -46,7 +46,7 @@ impl EnginePage for PipePage {
         if let Some(why) = answer["errorText"].as_str() {
             return Err(BrowserError::Navigation { place: address(url), why: why.to_owned() });
         }
-        // Without a loader the document stayed the same: only the place in it changed.
+        // Without a loader the document is the same: only the fragment changed.
         if let Some(loader) = answer["loaderId"].as_str() {
             let is_ready = |world: &mut World| world.pages.get(&self.target).is_some_and(|page| page.is_ready(loader));
             self.connection.wait_for_page(&self.target, deadline, is_ready)?;
@@ -54,7 +54,7 @@ impl EnginePage for PipePage {
         loop {
             match self.evaluate(WHERE, Deadline::after(deadline.left().min(WHERE_MAX))) {
                 Err(BrowserError::Replaced) if !deadline.is_over() => {}
-                // The document came, and hangs since: that is for whoever asks it something to find out.
+                // The document loaded and hangs since: the next call finds out.
                 Err(BrowserError::TimedOut { .. }) if !deadline.is_over() => {
                     return self.url(deadline).map(|url| Navigation { url, status: None });
                 }
@@ -109,8 +109,8 @@ impl EnginePage for PipePage {
     }
 
     fn url(&self, deadline: Deadline) -> Result<String, BrowserError> {
-        // Asked of the browser and not of the page. It does not say while the page is on its way from a renderer that
-        // hangs to another one: then it is where it was.
+        // Asked of the browser and not of the page. While the page moves from a hanging renderer to another one there
+        // is no answer: then it keeps the old address.
         let params = json!({"targetId": self.target});
         let answer = self.connection.call(None, "Target.getTargetInfo", params, "say where the page is", deadline);
         let before = || self.connection.look(|world| world.pages.get(&self.target).map(|page| page.url.clone()));
@@ -135,14 +135,14 @@ impl EnginePage for PipePage {
         };
         let is_closed = |within| {
             let params = json!({"targetId": self.target});
-            // It is closed when it is no longer there, whatever is answered.
+            // It is closed when it is gone, whatever the answer.
             drop(self.connection.call(None, "Target.closeTarget", params, "close the page", Deadline::after(within)));
             self.connection.wait(Deadline::after(within), |world| world.pages.get(&self.target).is_none().then_some(()))
         };
         if is_closed(deadline.left().min(CLOSE_ASKED_MAX))?.is_some() {
             return Ok(());
         }
-        // A renderer that hangs does not close: it is crashed from outside, which answers to nobody.
+        // A hanging renderer does not close: it is crashed from outside, without an answer.
         let crash =
             self.connection.call(Some(&session), "Page.crash", json!({}), "close the page", Deadline::after(CRASH_MAX));
         drop(crash);

@@ -1,4 +1,4 @@
-//! What the browser has open, and what is done about what happens in it. Pure: an event in, orders out.
+//! State of the browser's pages. Pure: an event in, orders out.
 
 use super::frames::ZeroEnded;
 use crate::engine::connection::{Consequences, Counterpart, Order};
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many documents of a page are remembered: enough for those that replace each other in a row.
+/// Remembered documents of a page: enough for a chain of redirects.
 const COMMITS_MAX: usize = 32;
-/// The longest address that is remembered. Pages may have megabytes in theirs.
+/// Longest remembered address. Pages may have megabytes in theirs.
 const URL_BYTES_MAX: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct World {
@@ -23,7 +23,7 @@ pub(crate) struct World {
 #[derive(Debug, Default)]
 pub(crate) struct PageState {
     pub(crate) session: String,
-    /// Where it was last seen.
+    /// Its last known address.
     pub(crate) url: String,
     commits: VecDeque<String>,
     ready: Option<String>,
@@ -41,7 +41,7 @@ impl World {
         let told = |method, params| Order { to: Some(session.clone()), method, params };
         let resume = told("Runtime.runIfWaitingForDebugger", json!({}));
         if info["type"] != "page" {
-            // Workers and such: they go on, and are none of our business.
+            // Workers and the like run on unattended.
             let leave = Order { to: None, method: "Target.detachFromTarget", params: json!({"sessionId": session}) };
             return Consequences { orders: vec![resume, leave], ..Consequences::default() };
         }
@@ -86,16 +86,16 @@ impl World {
         Consequences::default()
     }
 
-    /// Which document a page has, and whether it is all there. The browser tells of what was before it was asked, too.
+    /// Tracks a page's document and whether it is loaded. The browser also reports events from before the request.
     fn on_lifecycle(&mut self, session: &str, params: &Value) -> Consequences {
         let Some(target) = self.target_of(session) else { return Consequences::default() };
-        // The outermost frame has the name of its page; those inside are never waited for.
+        // The main frame has the id of its page; inner frames are never waited for.
         if let Some(loader) = params["loaderId"].as_str()
             && params["frameId"] == target
             && let Some(page) = self.pages.get_mut(&target)
         {
             let is_ready = params["name"] == "DOMContentLoaded";
-            // One that is new begins with the first word, one that was there is told with the second.
+            // A new document starts with `init`, an existing one is reported with `commit`.
             if is_ready || params["name"] == "init" || params["name"] == "commit" {
                 page.commit(loader);
             }
@@ -140,7 +140,7 @@ impl Counterpart for World {
         bytes
     }
 
-    /// The browser's own words for a page that went elsewhere while a script ran.
+    /// The browser's messages for a page that navigated during a script.
     fn refused(method: &'static str, refusal: &Refusal) -> BrowserError {
         const ELSEWHERE: [&str; 4] = [
             "navigated or closed",
@@ -187,14 +187,14 @@ impl PageState {
         }
     }
 
-    /// Whether the document of this loader is there, or one that took its place before it was.
+    /// Whether the document of this loader, or its replacement, is loaded.
     pub(crate) fn is_ready(&self, loader: &str) -> bool {
         let is_last_ready = self.ready.is_some() && self.ready == self.commits.back().cloned();
         is_last_ready && self.commits.iter().any(|commit| commit == loader)
     }
 }
 
-/// Ends a page whose renderer does not listen: it is crashed from outside, and what is left is closed.
+/// Ends a page with a hanging renderer: crashes it from outside and closes the rest.
 fn end_page(session: &str, target: &str) -> Vec<Order> {
     let crash = Order { to: Some(session.to_owned()), method: "Page.crash", params: json!({}) };
     vec![crash, Order { to: None, method: "Target.closeTarget", params: json!({"targetId": target}) }]

@@ -1,4 +1,4 @@
-//! What outlives a governor: taking it down at the end of a run, and starting from it in the next.
+//! Saves the learned state of a governor at the end of a run, and restores it in the next run.
 
 use super::Governor;
 use crate::time::{Time, WallTime, nanos};
@@ -6,21 +6,20 @@ use crate::warm_start::Learned;
 use std::time::Duration;
 
 impl Governor {
-    /// What is worth remembering; `None` after an opt-out.
+    /// The learned state to save; `None` without pacing.
     #[must_use]
     pub fn learned(&self, now: Time, wall_now: WallTime) -> Option<Learned> {
         self.state.learned(&self.rules, now, wall_now)
     }
 
-    /// Starts from what a former run learned. The rate only while it is fresh, and never faster
-    /// than the ceiling; gates, bans and strikes whatever their age. What is dated in the future is
-    /// nobody's memory and changes nothing.
+    /// Starts from the state that an earlier run learned. The rate counts only while it is fresh and never exceeds
+    /// the ceiling; gates, bans and strikes count at any age. A record dated in the future is ignored.
     pub fn restore(&mut self, learned: &Learned, now: Time, wall_now: WallTime) {
         self.state.restore(&self.rules, learned, now, wall_now);
     }
 
-    /// Adds what another memory of the same key says to what was restored: of two paces the slower, of two gates the
-    /// later, and refusals that are not known yet.
+    /// Merges a second record of the same key into the restored one: the slower pace, the later gate, and the
+    /// refusals that are new.
     pub fn restore_also(&mut self, other: &Learned, now: Time, wall_now: WallTime) {
         let Some(law) = self.state.pace.law_mut() else { return };
         if other.is_fresh(wall_now) && nanos(other.interval) > law.lasting_interval() {
@@ -36,8 +35,8 @@ impl Governor {
         self.take_refusals(other, known, now, wall_now);
     }
 
-    /// Takes over what another process with the same key has written down since `before`, which both knew: the later
-    /// gate, and new refusals. The pace stays: it was learned here.
+    /// Takes over what another process with the same key learned since `before`, the record that both started from:
+    /// the later gate and new refusals. The pace stays, because this process measured its own.
     pub fn hear_of(&mut self, other: &Learned, before: Option<&Learned>, now: Time, wall_now: WallTime) {
         let known = before.map(|before| before.strikes().collect()).unwrap_or_default();
         self.take_refusals(other, known, now, wall_now);
@@ -60,10 +59,10 @@ impl Governor {
     }
 }
 
-/// Two memories of one refusal may differ by so much: they are kept in whole seconds.
+/// Two records of one refusal may differ by this much, because records keep whole seconds.
 const SAME_STRIKE: Duration = Duration::from_millis(1500);
 
-/// The refusals of `other` that are not among the known ones, newest first. Each known one stands for one of the other's.
+/// The refusals of `other` that are not in `known`, newest first. Each known refusal matches one refusal of `other`.
 fn unknown_strikes(mut known: Vec<WallTime>, other: &Learned, wall_now: WallTime) -> Vec<WallTime> {
     let is_same = |a: WallTime, b: WallTime| a.since(b).max(b.since(a)) <= SAME_STRIKE;
     let is_unknown = |at: &WallTime| match known.iter().position(|&one| is_same(one, *at)) {

@@ -1,6 +1,6 @@
-//! What can be asked of a governor: its state for people, why a request would wait, what the circuit did.
+//! Read access to a governor: its state for people, the reason for a wait, circuit transitions.
 //!
-//! Looking changes nothing, except that a circuit transition is handed out once.
+//! Reading changes nothing, except that each circuit transition is returned once.
 
 use super::Governor;
 use crate::law::pace::Pace;
@@ -12,20 +12,20 @@ use crate::time::Time;
 use std::time::Duration;
 
 impl Governor {
-    /// What the provider's quota headers leave.
+    /// The quota that remains by the provider's headers.
     #[inline]
     pub(super) fn quota(&self, now: Time) -> QuotaAdvice {
         let quotas = self.quotas.as_ref();
         quotas.map_or_else(QuotaAdvice::default, |quotas| quotas.advice(self.state.sent, now, self.rules.tuning))
     }
 
-    /// What a request would have to wait for at `now`; `None` when it may be sent.
+    /// The reason why a request would wait at `now`; `None` when it may be sent.
     #[must_use]
     pub fn wait_reason(&self, now: Time) -> Option<WaitReason> {
         self.state.wait_reason(&self.rules, &self.quota(now), now)
     }
 
-    /// The state for people; `None` after an opt-out.
+    /// The state for people; `None` without pacing.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
         let (state, rules) = (&self.state, &self.rules);
@@ -58,7 +58,7 @@ impl Governor {
         self.state.breaker.state(now)
     }
 
-    /// The oldest circuit transition that has not been taken yet.
+    /// Returns the oldest circuit transition that was not returned before.
     pub fn next_transition(&mut self) -> Option<CircuitTransition> {
         let first = self.transitions[0].take();
         self.transitions.swap(0, 1);

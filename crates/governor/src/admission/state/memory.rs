@@ -1,4 +1,4 @@
-//! What outlives a key: taking it down, and beginning with it in another run or process.
+//! Saves the learned state of a key, and restores it in another run or process.
 
 use super::KeyState;
 use crate::config::{Rules, Strategy};
@@ -11,14 +11,14 @@ use crate::warm_start::{Learned, STALE_AFTER};
 use std::time::Duration;
 
 impl KeyState {
-    /// What is worth remembering; `None` after an opt-out.
+    /// The learned state to save; `None` without pacing.
     pub(crate) fn learned(&self, rules: &Rules, now: Time, wall_now: WallTime) -> Option<Learned> {
         if matches!(self.pace, Pace::Off) {
             return None;
         }
         let mut gate = self.breaker.open_until(now).unwrap_or(Time::ZERO).max(self.pace.gate());
         if self.pace.is_told_too_short() {
-            // The next run tries no earlier than this one would have.
+            // The next run sends no earlier than this one would have.
             gate = gate.max(self.pace.slot(rules, now));
         }
         let mut learned = Learned {
@@ -39,9 +39,9 @@ impl KeyState {
         Some(learned)
     }
 
-    /// Starts from what a former run learned. The rate only while it is fresh, and never faster than the ceiling;
-    /// gates, bans and strikes whatever their age. False when it is dated in the future: then it is nobody's memory
-    /// and changes nothing.
+    /// Starts from the state that an earlier run learned. The rate counts only while it is fresh and never exceeds
+    /// the ceiling; gates, bans and strikes count at any age. False when the record is dated in the future; it is
+    /// then ignored.
     pub(crate) fn restore(&mut self, rules: &Rules, learned: &Learned, now: Time, wall_now: WallTime) -> bool {
         if learned.recorded_at > wall_now {
             return false;
@@ -60,7 +60,7 @@ impl KeyState {
         true
     }
 
-    /// Closes the key until the remembered gate ends, if that is still to come.
+    /// Closes the gate until the remembered time, if that is in the future.
     pub(crate) fn close_as_remembered(&mut self, learned: &Learned, now: Time, wall_now: WallTime) {
         if let Some(until) = learned.gate_until.filter(|&until| until > wall_now) {
             self.pace.close_until(now + until.since(wall_now).min(RETRY_AFTER_MAX));
@@ -79,7 +79,7 @@ fn restore_law(law: &mut Law, learned: &Learned, is_fresh: bool, now: Time, wall
         }
     }
     law.restore_shut(learned.shut);
-    // Newest first in the record, oldest first in the book.
+    // The record has the newest first, the book the oldest.
     for at in learned.strikes().filter(|&at| at <= wall_now).collect::<Vec<_>>().into_iter().rev() {
         law.refusals.restore(nanos(wall_now.since(at)), now, law.tuning());
     }

@@ -1,20 +1,20 @@
-//! Where a request went, in a form that may be shown: origin and path.
+//! Target of a request in a form that may be shown: origin and path.
 //!
-//! Queries carry tokens and the names of people, so an error or a log line never gets the URL itself.
+//! Queries carry tokens and names of people, so an error or a log line never gets the URL itself.
 
 use std::fmt;
 use url::Url;
 
-/// An origin and a path. Shown in errors; holds neither query, fragment nor user name.
+/// An origin and a path, for errors. Holds no query, fragment or user name.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place(Box<str>);
+pub struct ShownUrl(Box<str>);
 
-/// Longer paths are cut: an error is a line and not a page.
+/// Longer paths are cut: an error is one line.
 const PATH_MAX: usize = 200;
 
-impl Place {
-    pub(crate) fn of(url: &Url) -> Self {
-        // A path of a URL is ASCII, so any byte is a place to cut.
+impl ShownUrl {
+    pub(crate) fn new(url: &Url) -> Self {
+        // The path of a URL is ASCII, so it may be cut at any byte.
         let path = url.path();
         let (path, rest) = path.split_at(path.len().min(PATH_MAX));
         let cut = if rest.is_empty() { "" } else { "…" };
@@ -22,13 +22,13 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ShownUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for ShownUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -45,9 +45,9 @@ mod tests {
             ("http://[::1]:8080", "http://[::1]:8080/"),
             ("https://exämple.com/ä", "https://xn--exmple-cua.com/%C3%A4"),
         ] {
-            assert_eq!(Place::of(&Url::parse(url).unwrap()).to_string(), shown);
+            assert_eq!(ShownUrl::new(&Url::parse(url).unwrap()).to_string(), shown);
         }
         let long = Url::parse(&format!("https://a.example/{}", "x".repeat(5000))).unwrap();
-        assert!(Place::of(&long).to_string().len() < 300);
+        assert!(ShownUrl::new(&long).to_string().len() < 300);
     }
 }
