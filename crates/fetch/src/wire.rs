@@ -56,7 +56,7 @@ impl Sockets {
             builder.user_agent(settings.user_agent.clone())
         };
         let build = |builder: reqwest::ClientBuilder| {
-            let what = "TLS or the resolver cannot be set up, or the user agent has characters that no header may have";
+            let what = "TLS cannot be set up (are CA certificates installed? Debian: ca-certificates), or the user agent is no header value";
             builder.build().map_err(|error| Error::Setup { what, source: error.without_url().into() })
         };
         Ok(Self {

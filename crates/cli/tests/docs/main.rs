@@ -31,7 +31,7 @@ type Faults = Vec<String>;
 const CHECKS: [fn(&[Page], &Exists) -> Faults; 6] = [commands, options, variables, exit_codes, connectors, paths];
 
 /// Options of other programs that pages show.
-const OTHER_OPTIONS: [(&str, &str); 11] = [
+const OTHER_OPTIONS: [(&str, &str); 16] = [
     ("--release", "of cargo"),
     ("--path", "of cargo"),
     ("--workspace", "of cargo"),
@@ -39,7 +39,12 @@ const OTHER_OPTIONS: [(&str, &str); 11] = [
     ("--all-targets", "of cargo"),
     ("--check", "of cargo"),
     ("--test", "of cargo"),
+    ("--locked", "of cargo"),
     ("--all", "of scripts/test"),
+    ("--from", "of install.sh"),
+    ("--prefix", "of install.sh"),
+    ("--uninstall", "of install.sh"),
+    ("--now", "of systemctl"),
     ("--user", "of systemctl and journalctl"),
     ("--stop-timeout", "of podman"),
     ("--help", "of every command; it does not list itself"),

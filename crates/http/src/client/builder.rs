@@ -255,7 +255,7 @@ pub(super) fn connections(roots: &[Vec<u8>], must_be_public: bool) -> Result<req
     let builder = client_builder();
     let builder = if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) };
     let builder = if must_be_public { public_only(builder) } else { builder };
-    builder.build().map_err(setup("TLS or the resolver cannot be set up"))
+    builder.build().map_err(setup("TLS cannot be set up; are CA certificates installed (Debian: ca-certificates)?"))
 }
 
 fn setup(what: &'static str) -> impl Fn(reqwest::Error) -> Error {
