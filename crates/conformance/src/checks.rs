@@ -39,7 +39,7 @@ checks! {
         "Records are told apart by it.",
         "Set `primary_key` to fields that the schema's properties have.";
     manifest_refresh_policy = "The manifest says when to run",
-        "Without a policy a connection is never run by itself.",
+        "Without a policy a connection never runs automatically.",
         "Add `capabilities.refresh_policy` with a mode and a rationale.";
     // Starting.
     starts = "It starts and writes something",
@@ -172,7 +172,7 @@ checks! {
         "A page is no cap: the rest would wait for another run.",
         "Send DETAIL_GAPS_PAGE_REQUEST until the answer is empty.";
     recovery_only = "Asked to recover only, it does not walk forward",
-        "A service that pushes back must be left alone.",
+        "A provider that rate-limits must be left alone.",
         "With `recovery_only` send nothing but what closes gaps.";
     run_budget = "A run that is stopped by its own budget is no failure",
         "The owner set the cap; the rest is for the next run.",

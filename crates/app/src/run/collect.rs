@@ -121,7 +121,7 @@ impl Permitted {
                 return refused("paused", "`gleaner resume` lets it run again; --now runs it once all the same");
             }
             ConnectionState::Removed => {
-                return refused("removed", "`gleaner add` adds it again; it goes on where it stopped");
+                return refused("removed", "`gleaner add` adds it again; the next run resumes");
             }
             ConnectionState::Active | ConnectionState::Paused | ConnectionState::Purging => {}
         }
@@ -182,14 +182,18 @@ pub const fn end_of_rest(rest: Rest) -> Option<WallTime> {
 pub fn rest_text(rest: Rest) -> Option<String> {
     match rest {
         Rest::Until { until, .. } => Some(format!("until {}", dates::rfc3339(until))),
-        Rest::NeedsAttention { cycles, .. } => Some(format!("after {cycles} rests in a row")),
+        Rest::NeedsAttention { cycles, .. } => Some(format!("after {cycles} cooldowns in a row")),
         Rest::No => None,
     }
 }
 
 /// Nothing is asked of a provider that rate-limited us.
 pub(super) fn resting(name: &str, rest: Rest, hint: &str) -> AppError {
-    let message = format!("{} rests {}: its service pushed back", one_line(name), rest_text(rest).unwrap_or_default());
+    let message = format!(
+        "{} is in a cooldown {}: its provider rate-limited it",
+        one_line(name),
+        rest_text(rest).unwrap_or_default()
+    );
     AppError::new(ErrorKind::Resting(end_of_rest(rest)), message, hint)
 }
 

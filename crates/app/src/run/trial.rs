@@ -69,7 +69,7 @@ impl Verdict {
         match self {
             Self::Works => "It works: the service answered.".to_owned(),
             Self::Refused(detail) => format!("The service did not accept the credentials: {detail}."),
-            Self::Missing(detail) => format!("It cannot sign in by itself: {detail}."),
+            Self::Missing(detail) => format!("It cannot sign in: {detail}."),
             Self::Trouble(detail) => format!("The service gave no answer that tells: {detail}."),
             Self::Broken(detail) => format!("The connector does not work like this: {detail}."),
         }
@@ -79,7 +79,7 @@ impl Verdict {
     #[must_use]
     pub const fn advice(&self) -> &'static str {
         match self {
-            Self::Works => "Add it; its first run begins by itself or when you say so.",
+            Self::Works => "Add it; its first run starts on schedule, or when you start it.",
             Self::Refused(_) => {
                 "See whether they are complete and still hold, make new ones at the service if need be, and try again."
             }
@@ -266,7 +266,7 @@ fn judge(report: &RunReport, answered: bool, store: &Path, name: &str) -> Result
             Verdict::Refused("the connector asks for new ones".to_owned())
         }
         _ if answered => Verdict::Works,
-        _ if outcome.pressure.is_some() => Verdict::Trouble("it pushed back".to_owned()),
+        _ if outcome.pressure.is_some() => Verdict::Trouble("it rate-limited the test".to_owned()),
         TerminalReason::Succeeded => Verdict::Works,
         TerminalReason::BudgetReached => Verdict::Trouble("it took too long".to_owned()),
         TerminalReason::ConnectorFailed | TerminalReason::StreamCollectionFailed

@@ -37,7 +37,7 @@ pub(crate) fn notices(view: &ConnectionView) -> Vec<Notice> {
     if matches!(next, Next::Held(Held::SignIn | Held::Owner(_) | Held::Action(_) | Held::Blocked(_))) {
         let what_to_do = outlook.what_to_do().unwrap_or_default();
         let what = outlook.why();
-        tell(format!("held {}", outlook.code()), format!("It does not run by itself: {what} To do: {what_to_do}"));
+        tell(format!("held {}", outlook.code()), format!("It does not run automatically: {what} To do: {what_to_do}"));
     }
     let runs_by_itself = facts.plan.held_back.is_none();
     if runs_by_itself && matches!(next, Next::Run { .. }) {
@@ -47,7 +47,7 @@ pub(crate) fn notices(view: &ConnectionView) -> Vec<Notice> {
         }
         if let Rest::NeedsAttention { cycles, .. } = view.rest {
             let text =
-                format!("Its service pushed back {cycles} times in a row; it is asked with single requests now.");
+                format!("Its provider rate-limited it {cycles} times in a row; it is tested with single requests now.");
             tell("rested too often".to_owned(), text);
         }
         for action in &view.evidence.hints {

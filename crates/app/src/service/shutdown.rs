@@ -46,7 +46,7 @@ impl Service {
             }
         }
         if let Err(error) = self.store.release(std::slice::from_ref(&self.lease)) {
-            tracing::warn!("the lease was not given back, and ends by itself: {error}");
+            tracing::warn!("the lease could not be released, and expires: {error}");
         }
         tracing::info!("stopped after {} ms", began.elapsed().as_millis());
     }

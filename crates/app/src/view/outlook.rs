@@ -109,7 +109,7 @@ fn because_words(because: Because) -> (&'static str, String) {
         Because::First => ("first_run", text("it has not run yet")),
         Because::Cadence => ("cadence", text("it is time by then")),
         Because::Remainder => ("remainder", text("the last run stopped at its own budget and left something")),
-        Because::CutShort => ("cut_short", text("the last run was cut short, and is gone on with")),
+        Because::CutShort => ("cut_short", text("the last run was interrupted; it will resume")),
         Because::Renewed => ("renewed", text("what made it fail has changed")),
         Because::BackAgain => ("back_again", text("one request has worked: the service is there again")),
         Because::QuietHours => ("quiet_hours", text("it would be time before, but for your quiet hours")),
@@ -153,7 +153,7 @@ fn held_words(held: Held) -> (&'static str, String) {
             ("not_background_safe", "its author says that somebody must be there")
         }
         Held::Question => ("question", "a question waits for you"),
-        Held::SignIn => ("sign_in", "it runs by itself only while your sign-in lasts"),
+        Held::SignIn => ("sign_in", "it runs automatically only while you are signed in"),
         Held::Owner(reason) => (reason.code(), reason.wording().what),
         Held::Action(action) => (action.code(), action.wording().what),
         Held::NothingToDo => ("nothing_to_do", "nothing is left to do"),

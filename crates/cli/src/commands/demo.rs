@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<(), CliError> {
     let folder = make_folder()?;
     let url = format!("http://{}", provider.address);
     if !args.json {
-        out.line(&format!("A provider is running at {url}. It has {NOTES} notes and a limit that nobody tells."))?;
+        out.line(&format!("A provider is running at {url}. It has {NOTES} notes and an undocumented rate limit."))?;
         out.line("")?;
     }
     let ended = collect(args, &folder, &url, out).and_then(|(shown, before_the_kill)| {
@@ -278,7 +278,7 @@ impl Account {
         let (found, limit) = (self.rate, self.limit);
         out.line(&format!("  pace       {found:.1} per second were found; the hidden limit is {limit}"))?;
         out.line(&format!("  over time  {}", out.paint(Tone::Accepted, &self.sparkline)))?;
-        out.line(&format!("  time       {seconds:.1} s; who knew the limit would have needed {oracle_seconds:.1} s"))?;
+        out.line(&format!("  time       {seconds:.1} s; best possible time: {oracle_seconds:.1} s"))?;
         let twice = if *refetched == 1 { "request was" } else { "requests were" };
         let kill = format!("after {} notes were saved; {refetched} {twice} made twice", self.before_the_kill);
         out.line(&format!("  the kill   {kill}"))?;

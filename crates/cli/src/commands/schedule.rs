@@ -44,7 +44,8 @@ fn change(args: &ScheduleArgs) -> ScheduleChange {
 pub(crate) fn service_line(service: Option<&HeldBy>) -> String {
     match service {
         Some(by) => format!("process {} serves this data root since {}", by.pid, dates::rfc3339(by.since)),
-        None => "no service runs, so nothing begins by itself: gleaner serve, or gleaner service install".to_owned(),
+        None => "no service is running, so no run starts automatically: gleaner serve, or gleaner service install"
+            .to_owned(),
     }
 }
 
@@ -69,7 +70,7 @@ fn print(outlook: &Outlook, out: &mut Output) -> Result<(), CliError> {
 /// How it is run, in a few words.
 fn how(outlook: &Outlook) -> String {
     match outlook.next {
-        Next::Held(Held::Back(_)) => format!("not by itself: {}", outlook.why()),
+        Next::Held(Held::Back(_)) => format!("no automatic run: {}", outlook.why()),
         Next::Run { .. } | Next::Held(_) => outlook.cadence(),
     }
 }
@@ -79,7 +80,7 @@ pub(crate) fn next_text(outlook: &Outlook, now: WallTime) -> String {
     let running =
         outlook.running.as_ref().map(|by| format!("process {} runs it now; then ", by.pid)).unwrap_or_default();
     let what = match outlook.next {
-        Next::Held(_) => format!("nothing by itself: {}", outlook.why()),
+        Next::Held(_) => format!("no automatic run: {}", outlook.why()),
         Next::Run { at, .. } if at <= now => format!("now: {}", outlook.why()),
         Next::Run { at, .. } => format!("{}: {}", outlook.plan.zone.show(at), outlook.why()),
     };

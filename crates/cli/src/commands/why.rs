@@ -235,7 +235,7 @@ impl Known {
         let text = if let Some(question) = self.view.questions.first() {
             format!("Answer the question: `gleaner answer {}`.", question.id)
         } else if self.view.holder.is_some() {
-            "The run goes on by itself.".to_owned()
+            "The run continues.".to_owned()
         } else if matches!(self.view.evidence.summary.state, ConnectionState::Removed | ConnectionState::Purging) {
             "Nothing: `gleaner add` adds it again.".to_owned()
         } else if let Some(helps) = self.what_helps() {
@@ -245,7 +245,7 @@ impl Known {
             one_line(&format!("The service runs it at {when}: {}.", self.outlook.why().trim_end_matches('.')))
         } else if self.is_served && self.outlook.what_to_do().is_some() {
             let todo = self.outlook.what_to_do().unwrap_or_default();
-            one_line(&format!("Nothing by itself: {}. To do: {todo}", self.outlook.why().trim_end_matches('.')))
+            one_line(&format!("No automatic run: {}. To do: {todo}", self.outlook.why().trim_end_matches('.')))
         } else if self.view.evidence.summary.state == ConnectionState::Paused {
             format!("`gleaner resume {name}`, then `gleaner run {name}`.")
         } else if let Rest::Until { until, .. } = self.view.rest {

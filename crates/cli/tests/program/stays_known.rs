@@ -112,6 +112,14 @@ fn a_list_without_the_report_that_its_connector_once_sent_falls_short() {
 }
 
 #[test]
+fn after_a_count_that_does_not_agree_everything_is_listed_again() {
+    let shop = shop("count", ["", "", ""]);
+    assert_eq!(run(&shop, "rec('list', 'a'); state('list', 1, slice=True); done(n + 1)", &[]).0, 1);
+    assert_eq!(run(&shop, "rec('list', 'a'); rec('list', 'b'); state('list', 1); fin()", &[]).1["state"], Value::Null);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], json!({"list": {"at": 1}}));
+}
+
+#[test]
 fn a_record_that_was_asked_for_by_its_key_and_did_not_come_is_named() {
     let shop = shop("absent", ["", "", ""]);
     let options = ["--resource", "list=a", "--resource", "list=zzz", "--json"];

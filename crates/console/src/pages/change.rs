@@ -55,7 +55,7 @@ fn wish(fields: &BTreeMap<String, String>) -> Result<ScheduleChange, Problem> {
         None => Setting::Default,
         Some("automatic") => Setting::Set(Mode::Automatic),
         Some("manual") => Setting::Set(Mode::Manual),
-        Some(_) => return Err(wrong("a connection runs by itself or when you say so")),
+        Some(_) => return Err(wrong("a connection runs automatically or manually")),
     };
     let every = match text("every_minutes").map(|text| text.parse::<u64>().ok().filter(|minutes| *minutes > 0)) {
         None => Setting::Default,

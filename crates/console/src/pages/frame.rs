@@ -84,10 +84,10 @@ impl Frame {
 /// Only known codes say something, so an address cannot put words into our mouth.
 fn notice(done: &str) -> Option<&'static str> {
     Some(match done {
-        "added" => "It is added. Its first run begins by itself if its plan says so, or with “Run now”.",
-        "run" => "A run is wanted. It begins as soon as it can.",
+        "added" => "Connection added. Its first run starts on schedule, or with “Run now”.",
+        "run" => "Run queued.",
         "paused" => "It is paused: no run begins until you let it go on.",
-        "resumed" => "It goes on: runs begin again by themselves.",
+        "resumed" => "Resumed: automatic runs start again.",
         "scheduled" => "The schedule is saved.",
         "cancelled" => "The run was told to stop. What it has stored stays.",
         "retried" => "The gap will be tried again by the next run.",

@@ -75,7 +75,7 @@ impl Finding {
             Self::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
             Self::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
             Self::Blocked { failures } => {
-                format!("failed the same way {failures} times in a row; nothing runs by itself")
+                format!("failed the same way {failures} times in a row; automatic runs are off")
             }
             Self::RestedTooOften { cycles, why } => {
                 format!("rested {} in a row: {}", counted(u64::from(*cycles), "time", "times"), why.wording().what)

@@ -389,10 +389,14 @@ impl<T: Track> Run<T> {
         waiting
     }
 
-    /// The streams whose cursors a slice of this run committed although they should have waited. No run may go on from
+    /// The streams whose cursors a slice of this run committed although they should have waited. No run may resume from
     /// them. Keys of a report that falls short are not lost: they are gaps by now.
-    fn list_again(&self, ending: &Ending) -> Vec<String> {
+    fn list_again(&self, Conclusion { ending, violation, .. }: &Conclusion) -> Vec<String> {
         let mut waiting = ending.failed_checkpoints(&self.found_by);
+        if violation.as_ref().is_some_and(|violation| violation.code == ViolationCode::CountMismatch) {
+            // A record was lost on its way, and no one knows before which cursor.
+            waiting.extend(self.manifest.streams.iter().map(|stream| stream.name.clone()));
+        }
         if matches!(ending, Ending::Succeeded | Ending::StreamScoped { .. }) {
             let unreported = self.all_shortfalls().into_iter().filter(|short| short.unaccounted.is_none());
             waiting.extend(unreported.flat_map(|short| self.waiting_for(&short)));
@@ -476,7 +480,7 @@ impl<T: Track> Run<T> {
             withheld: std::mem::take(&mut self.withheld),
             commit_is_unknown,
             failed_streams: self.failed_streams.iter().cloned().collect(),
-            list_again: self.list_again(&conclusion.ending),
+            list_again: self.list_again(&conclusion),
             exit: self.exit,
             stderr: None,
             shortfalls,

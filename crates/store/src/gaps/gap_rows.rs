@@ -591,7 +591,7 @@ pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>,
     })
 }
 
-/// The latest time that the provider named when it pushed back, of the gaps that wait for it.
+/// The latest time that the provider named when it rate-limited the test, of the gaps that wait for it.
 pub(crate) fn told_until(connection: &Connection, of: i64) -> Result<Option<WallTime>, Failure> {
     let sql = "SELECT max(not_before) FROM gaps INDEXED BY gaps_under_pressure
                WHERE connection = ?1 AND state IN ('pending', 'in_progress')

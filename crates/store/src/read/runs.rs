@@ -41,7 +41,7 @@ pub struct RunSummary {
     pub exit: Option<Exit>,
     /// The last lines of the connector's stderr, of a run that did not succeed. Text from outside.
     pub stderr: Option<String>,
-    /// What the provider said, if it pushed back.
+    /// What the provider said, if it rate-limited the test.
     pub pressure: Option<PressureReason>,
     /// What it stored, of durable slices alone; also while it goes on, and if it was killed.
     pub counts: Counts,

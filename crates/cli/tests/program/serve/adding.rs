@@ -225,7 +225,7 @@ fn a_connection_is_added_through_the_api_after_a_check_and_no_answer_has_its_cre
             200,
             json!({"verdict": "works",
         "message": "It works: the service answered.",
-        "hint": "Add it; its first run begins by itself or when you say so."})
+        "hint": "Add it; its first run starts on schedule, or when you start it."})
         )
     );
     let nowhere = json!({"settings": {"SHOP_URL": "http://127.0.0.1:9"}, "credentials": {"SHOP_TOKEN": GOOD}});
