@@ -96,7 +96,7 @@ fn leases(reader: &Reader) -> Check {
         return well(NAME, what);
     }
     let what = format!("a process ended without giving back: {}", abandoned.join(", "));
-    warning(NAME, what, "nothing is lost: the next run takes over at once and goes on")
+    warning(NAME, what, "nothing is lost: the next run resumes at once")
 }
 
 fn questions(reader: &Reader) -> Check {

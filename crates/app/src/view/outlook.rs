@@ -113,7 +113,7 @@ fn because_words(because: Because) -> (&'static str, String) {
         Because::Renewed => ("renewed", text("what made it fail has changed")),
         Because::BackAgain => ("back_again", text("one request has worked: the service is there again")),
         Because::QuietHours => ("quiet_hours", text("it would be time before, but for your quiet hours")),
-        Because::AtWork => ("at_work", text("a run goes on")),
+        Because::AtWork => ("at_work", text("a run is in progress")),
         Because::History => ("history", text("a part of its history is left")),
         Because::FailedBefore(times) => {
             ("failure_back_off", format!("it failed the same way {times} times in a row, so it runs less often"))

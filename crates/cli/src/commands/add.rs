@@ -6,7 +6,7 @@
 use super::run::warn;
 use crate::args::collect::AddArgs;
 use crate::error::CliError;
-use crate::terminal::output::{Output, report_to_stderr};
+use crate::terminal::output::{Output, counted, report_to_stderr};
 use crate::terminal::prompt;
 use gleaner_app::{AddSpec, how_to_give};
 use gleaner_base::outside::one_line;
@@ -35,8 +35,8 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<(), CliError> {
         verdict.into_result(&said, "add it again with others".to_owned(), "; --no-check adds it all the same")?;
     }
     prompt::say_where(app.add(&new)?.as_deref());
-    let streams = new.manifest().streams.len();
-    out.line(&format!("added {name} with {streams} streams; collect with: gleaner run {name}"))?;
+    let streams = counted(new.manifest().streams.len() as u64, "stream", "streams");
+    out.line(&format!("added {name} with {streams}; collect with: gleaner run {name}"))?;
     let missing = new.credentials.missing_names();
     if !missing.is_empty() {
         let how = how_to_give(new.name(), &missing);

@@ -65,7 +65,7 @@ fn answer(args: &AnswerArgs, app: &App, id: i64, out: &mut Output) -> Result<(),
     let data = if args.decline { None } else { read(args, app, &question)? };
     app.answer(id, data.clone().map_or(Reply::Declined, Reply::Given))?;
     let what = if data.is_some() { "answered" } else { "declined" };
-    out.line(&format!("question {id} is {what}; {} goes on", one_line(&question.connection)))?;
+    out.line(&format!("question {id} is {what}; the run of {} continues", one_line(&question.connection)))?;
     if let Some(data) = data.filter(|_| args.remember) {
         let (stored, place) = app.remember_answer(&question.connection, &data)?;
         report_to_stderr(&one_line(&match stored.is_empty() {

@@ -109,7 +109,7 @@ fn said(summary: &Summary, out: &Path) -> String {
     let out = one_line(&out.display().to_string());
     match is_complete {
         true => format!("{counts}; see {out}/results.jsonl"),
-        false => format!("interrupted: {counts}; the same command goes on"),
+        false => format!("interrupted: {counts}; run the same command to resume"),
     }
 }
 

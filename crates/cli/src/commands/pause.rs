@@ -8,6 +8,5 @@ use gleaner_base::outside::one_line;
 pub(crate) fn run(args: &PauseArgs, out: &mut Output) -> Result<(), CliError> {
     args.home.app()?.pause(&args.connection)?;
     let name = one_line(&args.connection);
-    Ok(out
-        .line(&format!("{name} is paused; a run that goes on is left to its end, `gleaner cancel {name}` stops it"))?)
+    Ok(out.line(&format!("{name} is paused; its current run finishes, `gleaner cancel {name}` stops it"))?)
 }

@@ -134,7 +134,7 @@ fn a_provider_that_pushed_back_is_left_alone_until_the_owner_insists() {
     let again = shop.run("done(0); end()", &[]);
     assert_eq!(again.code, 5, "{again:?}");
     assert!(
-        again.stderr.contains("shop rests until") && again.stderr.contains("hint: wait, or say --now"),
+        again.stderr.contains("shop is in a cooldown until") && again.stderr.contains("hint: wait, or say --now"),
         "{again:?}"
     );
     assert_eq!(shop.run("done(0); end()", &["--now"]).code, 0);

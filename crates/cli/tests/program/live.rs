@@ -144,7 +144,7 @@ fn a_parked_question_is_shown_answered_once_and_its_answer_is_kept_nowhere() {
     let no_object = pipe(&shop, &["answer", &id, "--stdin"], "[1]");
     assert!(no_object.code == 2 && no_object.stderr.contains("no JSON object"), "{no_object:?}");
     let taken = pipe(&shop, &["answer", &id, "--stdin"], "{\n \"code\": \"c4n4ry7\"}\n");
-    assert!(taken.code == 0 && taken.stdout.contains("is answered; shop goes on"), "{taken:?}");
+    assert!(taken.code == 0 && taken.stdout.contains("is answered; the run of shop continues"), "{taken:?}");
     let second = pipe(&shop, &["answer", &id, "--stdin"], r#"{"code":"too-late"}"#);
     assert!(second.code == 1 && second.stderr.contains("it was answered"), "{second:?}");
     assert_eq!(run.until("progress")["message"], "signed in with [secret]");
@@ -549,7 +549,7 @@ fn a_check_does_not_ask_a_service_beside_a_run_or_while_it_rests() {
     let limited = r#"done(0, "failed", error={"message": "shop_rate_limited", "retryable": True}); end(1)"#;
     assert_eq!(shop.run(limited, &[]).code, 5);
     let resting = shop.gleaner(&["check", "shop"]);
-    assert!(resting.code == 5 && resting.stderr.contains("shop rests until"), "{resting:?}");
+    assert!(resting.code == 5 && resting.stderr.contains("shop is in a cooldown until"), "{resting:?}");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn a_cooldown_is_told_by_the_run_that_begins_it_and_ends_when_it_is_said_to() {
     let line = last_line(&refused.stdout);
     assert_eq!((refused.code, line["status"].as_str()), (5, Some("refused")), "{refused:?}");
     assert!(until().contains(&ends(&refused.stdout)), "{line} {}", until());
-    assert!(line["message"].as_str().unwrap().contains("rests until"), "{line}");
+    assert!(line["message"].as_str().unwrap().contains("is in a cooldown until"), "{line}");
 }
 
 #[test]

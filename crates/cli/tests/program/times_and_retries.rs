@@ -61,7 +61,7 @@ fn a_run_during_a_cooldown_is_handed_no_gap_of_the_provider_and_says_until_when(
     let until = until.unwrap_or_else(|| panic!("{resting:?}"));
     // It was tried and waits, so there is nothing that may be done meanwhile.
     let refused = shop.run(HANDED, &[]);
-    assert!(refused.code == 5 && refused.stderr.contains(&format!("rests until {until}")), "{refused:?}");
+    assert!(refused.code == 5 && refused.stderr.contains(&format!("is in a cooldown until {until}")), "{refused:?}");
     let retried = shop.gleaner(&["gaps", "retry", "shop", "--reason", "temporary_unavailable"]);
     assert_eq!((retried.code, retried.stdout.as_str()), (0, "shop: the next run tries 1 gap\n"), "{retried:?}");
     let text = shop.run(HANDED, &[]);

@@ -136,7 +136,7 @@ fn a_provider_that_goes_on_refusing() {
     let again = replayed(&place, "forge.manifest.json", "forge-exhausted.jsonl");
     assert_ends(&again, 5, &json!({"status": "refused", "reason": "resting", "records_accepted": 0}));
     assert_eq!(again.stdout.lines().count(), 1, "nothing was started");
-    assert!(again.stderr.contains("forge rests until"), "{again:?}");
+    assert!(again.stderr.contains("forge is in a cooldown until"), "{again:?}");
 }
 
 /// Asked on the terminal, and declined with an empty line.

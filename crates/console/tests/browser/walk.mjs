@@ -129,7 +129,7 @@ await page.goto(at("/connections/letters"));
 await page.getByRole("button", { name: "Pause" }).click();
 await page.getByText("It is paused").waitFor();
 await page.getByRole("button", { name: "Resume" }).click();
-await page.getByText("It goes on").waitFor();
+await page.getByText("Resumed:").waitFor();
 await page.getByLabel("Minutes between runs").fill("90");
 await page.getByRole("button", { name: "Save the schedule" }).click();
 await page.getByText("The schedule is saved.").waitFor();
@@ -160,7 +160,7 @@ await plain.page.goto(at("/connections/letters"));
 await plain.page.getByRole("button", { name: "Pause" }).click();
 await plain.page.getByText("It is paused").waitFor();
 await plain.page.getByRole("button", { name: "Resume" }).click();
-await plain.page.getByText("It goes on").waitFor();
+await plain.page.getByText("Resumed:").waitFor();
 step("without scripts");
 
 // The weight of the first page, and how soon something is seen.

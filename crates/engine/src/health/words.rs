@@ -58,7 +58,7 @@ impl Finding {
             Self::NoFullRun(reason) => format!("no run has finished yet: {}", stopped(*reason)),
             Self::GapsOpen(gaps) => counted(*gaps, "gap waits for the next runs", "gaps wait for the next runs"),
             Self::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
-            Self::Resting { until, why } => format!("rests until {}: {}", date(*until), why.wording().what),
+            Self::Resting { until, why } => format!("in a cooldown until {}: {}", date(*until), why.wording().what),
             Self::GapsGivenUp(gaps) => counted(*gaps, "gap was given up", "gaps were given up"),
             Self::GapsIgnored(gaps) => counted(*gaps, "gap is ignored, as you said", "gaps are ignored, as you said"),
             Self::RecordsRejected(records) => {
