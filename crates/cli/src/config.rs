@@ -323,8 +323,8 @@ mod tests {
             ("serve.allow_host = \"a b\"", "serve.allow_host: invalid value"),
             ("colour = \"blue\"", "possible values: auto, always, never"),
             ("[fetch]\nmax_per_s = 0", "line 2: fetch.max_per_s: invalid value 'max_per_s=0'"),
-            ("fetch.open_for = 5", "a time such as 500ms, 30s, 10m or 2h is"),
-            ("fetch.enabled = \"perhaps\"", "true or false is"),
+            ("fetch.open_for = 5", "use a time such as 500ms, 30s, 10m or 2h"),
+            ("fetch.enabled = \"perhaps\"", "use true or false"),
             ("fetch.max_per_sec = 1", "did you mean fetch.max_per_s?"),
         ] {
             let error = load(text, &[]).unwrap_err();

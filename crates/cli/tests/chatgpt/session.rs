@@ -44,7 +44,7 @@ fn without_a_session_and_without_anybody_to_ask_the_run_says_so() {
     let mut run = Setting { can_ask: false, ..Setting::new(&site) }.start();
     let done = run.done();
     assert_eq!(done["error"]["recovery_hint"]["action"], "manual_action_required", "{done}");
-    assert!(done["error"]["message"].as_str().unwrap().contains("nobody can be asked"), "{done}");
+    assert!(done["error"]["message"].as_str().unwrap().contains("this run cannot ask the owner"), "{done}");
     assert_eq!(site.asked("/backend-api/").len(), 0);
 }
 

@@ -307,7 +307,7 @@ fn an_export_that_cannot_be_finished_says_so_and_leaves_nothing_behind() {
     let (code, said) = sh("\"$0\" export shop --output missing/out.jsonl");
     assert!(code == Some(1) && said.contains("cannot write missing/out.jsonl"), "{said}");
     let (code, said) = sh("\"$0\" export shop --output /dev/null");
-    assert!(code == Some(1) && said.contains("no ordinary file"), "{said}");
+    assert!(code == Some(1) && said.contains("not a regular file"), "{said}");
     let (code, said) = sh("exec \"$0\" export shop >/dev/full");
     assert!(code == Some(1) && said.contains("the disk is full; what was written is not complete"), "{said}");
     let (_, said) = sh("\"$0\" export shop | head -c 10 >/dev/null");

@@ -34,8 +34,8 @@ fn refused(arguments: &[&str], code: i32, parts: &[&str]) {
 fn what_cannot_be_meant_is_refused_with_a_hint() {
     refused(&[], 2, &["--upstream"]);
     refused(&["--upstream", "api.example.com"], 2, &["--upstream: not a URL", "hint: "]);
-    refused(&["--upstream", "https://me:hunter2@api.example.com"], 2, &["list of processes", "hint: leave it out"]);
-    refused(&["--upstream", "https://api.example.com?key=hunter2"], 2, &["no query"]);
+    refused(&["--upstream", "https://me:hunter2@api.example.com"], 2, &["process list", "hint: leave it out"]);
+    refused(&["--upstream", "https://api.example.com?key=hunter2"], 2, &["must not have a query"]);
     refused(&["--upstream", "http://192.0.2.1"], 2, &["plain http", "hint: use https", "--allow-insecure-upstream"]);
     refused(&["--upstream", "https://api.example.com", "--max-in-flight", "0"], 2, &["--max-in-flight"]);
     refused(&["--upstream", "https://api.example.com", "--ceiling-interval-ms", "0"], 2, &["--ceiling-interval-ms"]);

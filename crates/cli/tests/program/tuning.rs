@@ -12,7 +12,7 @@ fn every_number_is_listed_with_value_unit_range_and_reason() {
     let answer = gleaner(&["lab", "tuning"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
     assert!(
-        answer.stdout.contains("  climb = 0.05 share, allowed 0.001 to 1\n    Step of a climb"),
+        answer.stdout.contains("  climb = 0.05 share, allowed 0.001 to 1\n    Step of Climb"),
         "{}",
         answer.stdout
     );

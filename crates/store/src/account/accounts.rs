@@ -154,7 +154,7 @@ impl<T: Track> RunTables<'_, T> {
             if is_sound && self.has_reported((name, stream), expected, has_succeeded)? {
                 let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
                 execute(connection, sql, (stream, session.track(), session.run))?;
-            } else if has_succeeded && T::ACCOUNTS && is_sound {
+            } else if has_succeeded && T::ACCOUNTS && is_sound && !self.is_paid(stream, Asked::AtEnd)? {
                 let moved = "SELECT 1 FROM cursors WHERE stream = ?1 AND track = ?2 AND run = ?3";
                 if exists(connection, moved, (stream, session.track(), session.run))? {
                     unproven.extend(self.reports_missing(expected, outcome));
