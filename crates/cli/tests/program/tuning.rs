@@ -11,11 +11,7 @@ fn lines(text: &str) -> Vec<Value> {
 fn every_number_is_listed_with_value_unit_range_and_reason() {
     let answer = gleaner(&["lab", "tuning"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
-    assert!(
-        answer.stdout.contains("  climb = 0.05 share, allowed 0.001 to 1\n    Step of Climb"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("  climb = 0.05 share, allowed 0.001 to 1\n    Step of Climb"), "{}", answer.stdout);
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80));
     let listed = lines(&gleaner(&["lab", "tuning", "--json"]).stdout);
     assert!(listed.len() > 150);
