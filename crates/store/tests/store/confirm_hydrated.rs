@@ -1,7 +1,5 @@
 //! A key that a coverage report calls hydrated counts only if the store has something for it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 use crate::world::{Home, Sitting, Terms, delete, done, drive, ingest_command, record, record_raw, slice_state, state};
 use gleaner_engine::{Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;

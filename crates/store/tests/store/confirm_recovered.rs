@@ -3,8 +3,6 @@
 //! A connector says "recovered" about conversations 1 to 3 and sends whatever the case is about. The gap's key is
 //! that of a conversation; records are messages, which name their conversation in a field.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 use crate::world::{Home, Sitting, Terms, delete, done, record, slice_state};
 use gleaner_engine::{GapsConfirmed, Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;

@@ -1,6 +1,5 @@
 //! The store counts the keys of a coverage report as `KeysInMemory`, its model in the engine, does.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![allow(dead_code, reason = "the harness has more than this needs")]
 
 use crate::world::{Home, Sitting, Terms, done, lease, now, parse, record, start};

@@ -6,8 +6,6 @@
 //! default 600 ids; with `GLEANER_TEST_ALL` in the environment 6,000. Power cuts, which take back what
 //! the kernel was told, are the other test: here everything that was written stays.
 
-#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be started has failed")]
-
 use crate::crash::cores::in_parallel;
 use crate::crash::is_full_size;
 use crate::crash::judge::{Finding, Promise, judge, judge_image};

@@ -1,5 +1,7 @@
 //! The tests of the store, in one program: each would link the store once more.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod account;
 mod backup;
 mod bad_input;

@@ -7,7 +7,6 @@
 //! of `promise` is checked on the file itself. No test here looks at how the store does it, and none writes to the
 //! file except to kill a holder or, as a control, to break something on purpose.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![allow(missing_debug_implementations, reason = "nobody prints the harness")]
 
 mod check;

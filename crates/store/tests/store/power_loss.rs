@@ -5,8 +5,6 @@
 //! at some moment is put together again and again, and opened. By default 500 such images; with
 //! `GLEANER_TEST_ALL` in the environment 10,000. What a file system may do is written in `crash/disk.rs`.
 
-#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be started has failed")]
-
 use crate::crash::cores::in_parallel;
 use crate::crash::disk::{Disk, Image, Left, Loss};
 use crate::crash::is_full_size;
