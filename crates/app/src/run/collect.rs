@@ -101,7 +101,7 @@ impl App {
     }
 }
 
-/// What a connection may do now.
+/// A connection with its permission to run now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Permitted {
     pub(super) purpose: RunPurpose,

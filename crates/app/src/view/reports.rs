@@ -1,4 +1,4 @@
-//! What the commands that only read show: each is one method, with one reader.
+//! The reports of commands that only read: each is one method, with one reader.
 
 use super::connection_view::{ConnectionView, Look, is_collected};
 use super::coverage::CoveredStream;
@@ -41,7 +41,7 @@ pub enum MissingRecord<'a> {
     Quarantined(&'a QuarantinedRecord),
 }
 
-/// What is missing of a connection beside its rows.
+/// The missing records of a connection, beside its rows.
 #[derive(Debug)]
 pub struct MissingSums {
     pub streams: Vec<StreamCoverage>,
